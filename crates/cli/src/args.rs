@@ -45,7 +45,7 @@ pub use keys::KeyVerb;
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mcp::McpArgs;
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
-pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
+pub use network::{HostsArgs, InspectArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use ports::{PortForwardArgs, PortRemoveArgs, PortVerb};
@@ -528,6 +528,7 @@ mod tests {
         ("network_set", "network set example.com,*.example.org:8443"),
         ("network_allow", "network allow example.com"),
         ("network_deny", "network deny example.com"),
+        ("network_inspect", "network inspect example.com --off"),
         ("network_log", "network log --denied"),
         ("port_forward", "port forward v 3000 8080 --listen ::1"),
         ("port_list", "port list"),

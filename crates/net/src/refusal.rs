@@ -31,7 +31,14 @@ pub(crate) enum Refusal {
     /// The host could not be reached. This is no decision.
     Unreachable(HostPort, String),
     /// The host is allowed, and the request is not.
-    Request(HostPort, String),
+    Request {
+        at: HostPort,
+        request: String,
+        /// The command that would allow it.
+        allow: Option<String>,
+    },
+    /// The host has rules about requests, and on this port requests are not seen.
+    Unseen(HostPort),
     /// A header that a secret is for, over plain HTTP.
     PlainSecret(HostPort, String),
     /// The terms no longer allow the connection.
@@ -74,7 +81,8 @@ impl Refusal {
             Refusal::NotTls(_) => "default:not-tls".to_owned(),
             Refusal::OtherHost { .. } => "default:other-host".to_owned(),
             Refusal::Malformed(_) => "default:malformed".to_owned(),
-            Refusal::Request(..) => "default:request-not-allowed".to_owned(),
+            Refusal::Request { .. } => "default:request-not-allowed".to_owned(),
+            Refusal::Unseen(_) => "default:requests-not-seen".to_owned(),
             Refusal::PlainSecret(..) => "default:secret-over-plain-http".to_owned(),
             Refusal::Unreachable(..) => "default:unreachable".to_owned(),
             Refusal::Cut => "default:cut".to_owned(),
@@ -88,7 +96,8 @@ impl Refusal {
             | Refusal::NoServerName(at)
             | Refusal::EncryptedHello(at)
             | Refusal::NotTls(at)
-            | Refusal::Request(at, _)
+            | Refusal::Request { at, .. }
+            | Refusal::Unseen(at)
             | Refusal::PlainSecret(at, _)
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
             Refusal::OtherHost { named, port, .. } => Some((named.clone(), *port)),
@@ -107,6 +116,7 @@ impl Refusal {
                 let port = if at.port == 0 { 443 } else { at.port };
                 denial.hint(&at.host, port).map(|hint| hint.to_string())
             }
+            Refusal::Request { allow, .. } => allow.clone(),
             _ => None,
         }
     }
@@ -178,9 +188,14 @@ impl fmt::Display for Refusal {
                     "the connection is for {dialled}, but names {named:?} on port {port}"
                 )
             }
-            Refusal::Request(at, request) => {
+            Refusal::Request { at, request, .. } => {
                 write!(f, "no rule allows this request to {at}: {request}")
             }
+            Refusal::Unseen(at) => write!(
+                f,
+                "{} has rules about requests, so {at} is not allowed: requests are seen on ports 80 and 443",
+                at.host
+            ),
             Refusal::PlainSecret(at, header) => write!(
                 f,
                 "the secret for the header {header} of {at} is not sent over plain HTTP; use https"

@@ -85,6 +85,46 @@ pub struct NetworkState {
     pub network: NetworkWord,
     /// The hosts on the list.
     pub hosts: Vec<String>,
+    /// Hosts whose TLS is opened, and which requests they may be sent.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub requests: Vec<RequestsItem>,
+}
+
+/// Which requests a host may be sent.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestsItem {
+    /// A name, `*.example.com`, `*`, an address or a range of addresses.
+    pub host: String,
+    /// As `GET,HEAD /org/repo`. A request must match one of them.
+    pub allow: Vec<String>,
+}
+
+/// Says which requests the commands of a vault may make of a host, and opens its TLS for that. Allowing fewer than before is for
+/// everybody, all else for the owner.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkInspect {
+    /// A name, `*.example.com`, `*`, an address or a range of addresses; without a port.
+    pub host: String,
+    /// As `GET,HEAD /org/repo`, the path and all below it; `* /` is every request.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rules: Vec<String>,
+    /// What becomes of the rules.
+    #[serde(default)]
+    pub how: InspectHow,
+}
+
+/// What becomes of the rules of a host.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InspectHow {
+    /// They replace those that are there.
+    #[default]
+    Set,
+    /// They are added to those that are there.
+    Add,
+    /// The host has none any more, and its TLS is not opened.
+    Off,
 }
 
 /// Lists what commands of a vault tried to reach, the newest first.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use avfs_policy::{Denial, Host, HostPort, Verdict};
+use avfs_policy::{Denial, Host, HostPort, Ports, Verdict};
+use hyper::Method;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
+use crate::requests::Inspect;
 use crate::sandbox::{Attribution, Ends, Sink};
 use crate::terms::Terms;
 
@@ -61,7 +63,9 @@ struct Target {
     at: HostPort,
     address: Option<IpAddr>,
     /// Whether its requests are seen.
-    inspected: bool,
+    seen: bool,
+    /// The last one that was allowed.
+    request: Option<(Method, String)>,
 }
 
 /// Which commands something may come from.
@@ -77,6 +81,8 @@ pub(crate) enum Who {
 enum Judged {
     Allowed { rule: String, outcome: Outcome },
     Denied(Denial),
+    /// Allowed by the list, but requests to the host must be seen, and would not be.
+    Unseen,
 }
 
 impl Execs {
@@ -284,6 +290,26 @@ impl State {
         terms.any(|terms| terms.inspect.iter().any(|inspect| inspect.is_for(host)))
     }
 
+    /// Whether requests to the target must be seen, and are not. Secrets are for the usual ports; rules hold on all.
+    fn is_unseen(&self, who: &Who, target: &Target) -> bool {
+        let HostPort { host, port } = &target.at;
+        let mut inspects = self.terms_of(who).flat_map(|terms| &terms.inspect);
+        let usual = Ports::Web.has(*port);
+        !target.seen && inspects.any(|it| it.is_for(host) && (usual || it.has_rules()))
+    }
+
+    /// What has rules about the host that do not allow a request, each once.
+    fn refusing(&self, who: &Who, host: &Host, method: &Method, path: &str) -> Vec<Inspect> {
+        let all = self.terms_of(who).flat_map(|terms| &terms.inspect);
+        let mut refusing: Vec<Inspect> = Vec::new();
+        for inspect in all.filter(|it| it.is_for(host) && !it.allows(method, path)) {
+            if !refusing.contains(inspect) {
+                refusing.push(inspect.clone());
+            }
+        }
+        refusing
+    }
+
     /// Adds the bytes that have passed to what they are for.
     fn settle(&mut self) {
         let ids: Vec<u64> = self.live.keys().copied().collect();
@@ -325,8 +351,14 @@ impl State {
         let judged = self.judge(&live.who, host, port);
         let address = target.address;
         let address = address.map(|address| self.check_resolved(&live.who, address, port));
-        let unseen = self.inspects(&live.who, host) && !target.inspected;
-        if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) || unseen {
+        let unseen = self.is_unseen(&live.who, target);
+        let request = target.request.as_ref();
+        let refused = request.is_some_and(|(method, path)| {
+            let refusing = self.refusing(&live.who, host, method, path);
+            !refusing.is_empty()
+        });
+        let denied = matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_)));
+        if denied || unseen || refused {
             live.cut.cancel();
         }
     }

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::bounds::head_of;
 use crate::command::exec::ExecRequest;
+use crate::command::inspection::Inspection;
 use crate::command::network::ExecNetwork;
 use crate::command::options::{Branch, CheckpointMode, Terms};
 use crate::command::report::{
@@ -58,6 +59,8 @@ pub(crate) struct Call {
     pub cwd: VaultPath,
     pub terms: Terms,
     pub network: ExecNetwork,
+    /// Which requests it may make.
+    pub inspection: Inspection,
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,

@@ -105,6 +105,7 @@ impl Session {
             terms: Terms::new(&request.options, &settings),
             network: ExecNetwork::of(&request.options, &settings)?,
             env: settings.with_environment(&request.env),
+            inspection: settings.inspection,
             request,
         };
         check_command(&call.request.command, &call.env)?;
@@ -361,7 +362,7 @@ impl Checkpointed {
         let assignment = Assignment {
             exec: call.exec,
             command,
-            network: secrets.added_to(call.network.terms()),
+            network: secrets.added_to(call.inspection.added_to(call.network.terms())),
             network_now: call.network_now(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,

@@ -11,7 +11,7 @@ use crate::command::report::Attempts;
 use crate::command::settings::SettingKey;
 use crate::gate::Verb;
 use crate::live::network::TermsNow;
-use crate::runtime::Select;
+use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -41,6 +41,7 @@ impl Session {
         network: VaultNetwork,
     ) -> Result<(Vault, VaultNetwork)> {
         let vault = self.vault(vault, Verb::Work)?;
+        let _alone = lock(&self.inner.networks.changing);
         let before = self.settings_of(&vault)?.network();
         if self.principal().is_agent() && !wish(&network).is_within(&before) {
             return Err(Error::OwnerOnly {
@@ -155,7 +156,8 @@ impl Call {
                 return Ok(None);
             }
             let secrets = session.secrets_of(&asked, &network)?;
-            Ok(Some(secrets.added_to(network.terms())))
+            let terms = settings.inspection.added_to(network.terms());
+            Ok(Some(secrets.added_to(terms)))
         })
     }
 }

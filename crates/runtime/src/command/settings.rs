@@ -5,15 +5,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use avfs_policy::HostPattern;
 use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
+use crate::command::inspection::Inspection;
 use crate::command::mode::Mode;
 use crate::command::network::VaultNetwork;
 use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
 use crate::live::reserve::reserve_of;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -32,6 +34,8 @@ pub enum SettingKey {
     Timeout,
     /// Which hosts commands reach.
     Network,
+    /// Which requests they may make of a host.
+    Inspect(HostPattern),
     /// A named set of the others.
     Mode,
 }
@@ -46,6 +50,9 @@ impl FromStr for SettingKey {
                 false => Ok(SettingKey::Env(name.to_owned())),
             };
         }
+        if let Some(host) = text.strip_prefix("inspect.") {
+            return Ok(SettingKey::Inspect(host.parse()?));
+        }
         Ok(match text {
             "memory" => SettingKey::Memory,
             "cpus" => SettingKey::Cpus,
@@ -58,7 +65,7 @@ impl FromStr for SettingKey {
             "mode" => SettingKey::Mode,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, mode"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, mode"
                 )));
             }
         })
@@ -69,6 +76,7 @@ impl fmt::Display for SettingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SettingKey::Env(name) => return write!(f, "env.{name}"),
+            SettingKey::Inspect(host) => return write!(f, "inspect.{host}"),
             SettingKey::Memory => "memory",
             SettingKey::Cpus => "cpus",
             SettingKey::Pids => "pids",
@@ -95,6 +103,7 @@ pub struct Settings {
     pub profile: Option<Profile>,
     pub timeout: Option<Duration>,
     pub network: Option<VaultNetwork>,
+    pub inspection: Inspection,
     pub mode: Option<Mode>,
 }
 
@@ -114,6 +123,7 @@ impl Settings {
             SettingKey::Profile => self.profile = Some(value.parse()?),
             SettingKey::Timeout => self.timeout = Some(parse_duration(value)?),
             SettingKey::Network => self.network = Some(value.parse()?),
+            SettingKey::Inspect(host) => self.inspection.set(host.clone(), value.parse()?)?,
             SettingKey::Mode => self.mode = Some(value.parse()?),
         }
         Ok(())
@@ -154,6 +164,10 @@ impl Settings {
         let mut items: Vec<_> = env
             .map(|(name, value)| (SettingKey::Env(name.clone()), value.clone()))
             .collect();
+        let inspected = self.inspection.iter();
+        items.extend(
+            inspected.map(|(host, rules)| (SettingKey::Inspect(host.clone()), rules.to_string())),
+        );
         let Limits {
             memory,
             cpus,
@@ -278,10 +292,13 @@ impl Session {
         changes: &[(SettingKey, Option<String>)],
     ) -> Result<Settings> {
         let vault = self.vault(&vault, Verb::Govern)?;
-        let mut wanted = Settings::default();
+        let _alone = lock(&self.inner.networks.changing);
+        let (mut wanted, mut after) = (Settings::default(), self.settings_of(&vault)?);
         for (key, value) in changes {
             if let Some(value) = value {
                 wanted.set(key, value)?;
+                // Some of what a vault says has a bound for all of it.
+                after.set(key, value)?;
             }
         }
         // Stored as they are understood, so that what is shown is what is in force.
@@ -424,6 +441,7 @@ mod tests {
             ("nofile", "unlimited"),
             ("profile", "moderate"),
             ("timeout", "90s"),
+            ("inspect.*.code.test", "GET,HEAD /org; * /own"),
         ] {
             settings.set(&key.parse().unwrap(), value).unwrap();
         }
@@ -433,7 +451,7 @@ mod tests {
             back.set(&key, &value).unwrap();
         }
         assert_eq!(back, settings);
-        for wrong in ["env.", "env.A=B", "color", ""] {
+        for wrong in ["env.", "env.A=B", "color", "", "inspect.", "inspect.a b"] {
             assert!(wrong.parse::<SettingKey>().is_err(), "{wrong}");
         }
         let cpus = SettingKey::Cpus;

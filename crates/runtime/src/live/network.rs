@@ -39,6 +39,8 @@ pub(crate) struct Networks {
     open: Mutex<Vec<Weak<LiveNetwork>>>,
     /// Keys of execs, which are never used twice.
     next: AtomicU64,
+    /// Held while what a vault says about its network is compared and changed.
+    pub changing: Mutex<()>,
 }
 
 impl Networks {
@@ -59,6 +61,7 @@ impl Networks {
             fault,
             open: Mutex::default(),
             next: AtomicU64::new(1),
+            changing: Mutex::default(),
         }
     }
 

@@ -111,6 +111,7 @@ impl Asking {
                 cwd: call.cwd.clone(),
                 terms: call.terms.clone(),
                 network: ExecNetwork::default(),
+                inspection: call.inspection.clone(),
                 env: call.env.clone(),
                 request,
             },

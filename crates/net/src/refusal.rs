@@ -41,6 +41,10 @@ pub(crate) enum Refusal {
     Unseen(HostPort),
     /// A header that a secret is for, over plain HTTP.
     PlainSecret(HostPort, String),
+    /// The sandbox has as many connections as it may, which is this number.
+    TooMany(HostPort, u32),
+    /// The command has moved as many bytes as it may, which is this number.
+    TooMuch(HostPort, u64),
     /// The terms no longer allow the connection.
     Cut,
 }
@@ -85,6 +89,8 @@ impl Refusal {
             Refusal::Unseen(_) => "default:requests-not-seen".to_owned(),
             Refusal::PlainSecret(..) => "default:secret-over-plain-http".to_owned(),
             Refusal::Unreachable(..) => "default:unreachable".to_owned(),
+            Refusal::TooMany(..) => "limit:connections".to_owned(),
+            Refusal::TooMuch(..) => "limit:traffic".to_owned(),
             Refusal::Cut => "default:cut".to_owned(),
         }
     }
@@ -98,6 +104,8 @@ impl Refusal {
             | Refusal::NotTls(at)
             | Refusal::Request { at, .. }
             | Refusal::Unseen(at)
+            | Refusal::TooMany(at, _)
+            | Refusal::TooMuch(at, _)
             | Refusal::PlainSecret(at, _)
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
             Refusal::OtherHost { named, port, .. } => Some((named.clone(), *port)),
@@ -117,6 +125,12 @@ impl Refusal {
                 denial.hint(&at.host, port).map(|hint| hint.to_string())
             }
             Refusal::Request { allow, .. } => allow.clone(),
+            Refusal::TooMany(_, most) => {
+                Some(format!("avfs vault set connections={}", most.saturating_mul(2)))
+            }
+            Refusal::TooMuch(_, most) => {
+                Some(format!("avfs vault set traffic={}", most.saturating_mul(2)))
+            }
             _ => None,
         }
     }
@@ -199,6 +213,14 @@ impl fmt::Display for Refusal {
             Refusal::PlainSecret(at, header) => write!(
                 f,
                 "the secret for the header {header} of {at} is not sent over plain HTTP; use https"
+            ),
+            Refusal::TooMany(at, most) => write!(
+                f,
+                "{at} is not reached: the vault's commands may have {most} connections at once"
+            ),
+            Refusal::TooMuch(at, most) => write!(
+                f,
+                "{at} is not reached any more: the command may move {most} bytes"
             ),
             Refusal::Malformed(what) => write!(f, "the request is refused: {what}"),
             Refusal::Unreachable(at, why) => write!(f, "{at} could not be reached: {why}"),

@@ -68,6 +68,7 @@ pub use command::exec::ExecRequest;
 pub use command::inspection::{InspectChange, Inspection};
 pub use command::mode::Mode;
 pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};
+pub use command::network_limits::NetworkLimits;
 pub use command::network_verbs::NetworkRecord;
 pub use command::options::{
     Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, ExecDetail,

@@ -4,12 +4,13 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLog, NetworkLogItem,
+    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogItem,
     NetworkLogged, NetworkName, NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
     RequestsItem,
 };
 use avfs_runtime::{
-    Attempt, Attempts, Error, ExecNetwork, HostList, HostPattern, InspectChange, NetworkRecord,
+    Attempt, Attempts, Error, ExecNetwork, HostList, HostPattern, InspectChange, NetworkLimits,
+    NetworkRecord,
     RequestRule, RequestRules, Select, Vault, VaultNetwork,
 };
 
@@ -81,7 +82,7 @@ fn some_hosts(texts: &[String]) -> Result<HostList, Failure> {
 }
 
 fn state(ask: &Ask, (vault, network): (Vault, VaultNetwork)) -> Result<NetworkState, Failure> {
-    let inspection = ask.session.inspection(&vault)?;
+    let (inspection, limits) = ask.session.network_terms(&vault)?;
     let requests = inspection.iter().map(|(host, rules)| RequestsItem {
         host: host.to_string(),
         allow: rules.rules().iter().map(ToString::to_string).collect(),
@@ -98,6 +99,16 @@ fn state(ask: &Ask, (vault, network): (Vault, VaultNetwork)) -> Result<NetworkSt
         network: word,
         hosts,
         requests: requests.collect(),
+        limits: limits_item(limits),
+    })
+}
+
+/// None where the vault says nothing.
+pub(super) fn limits_item(limits: NetworkLimits) -> Option<NetworkLimitsItem> {
+    (!limits.is_empty()).then(|| NetworkLimitsItem {
+        connections: limits.connections.map(|it| it.get()),
+        bytes_per_second: limits.bandwidth.map(|it| it.bytes_per_second()),
+        bytes: limits.traffic.map(|it| it.bytes()),
     })
 }
 
@@ -106,17 +117,22 @@ fn logged(record: NetworkRecord) -> NetworkLogItem {
         exec: record.exec.to_string(),
         at: items::time(record.entry.time),
         by: record.entry.principal.to_string(),
-        used: used(&ExecNetwork::default(), &record.attempts),
+        used: used(&ExecNetwork::default(), &record.attempts, NetworkLimits::default()),
     }
 }
 
 /// What a command reached, and what it needs if it was run to find out.
-pub(super) fn used(network: &ExecNetwork, attempts: &Attempts) -> NetworkUse {
+pub(super) fn used(
+    network: &ExecNetwork,
+    attempts: &Attempts,
+    limits: NetworkLimits,
+) -> NetworkUse {
     let observed = *network == ExecNetwork::Observe;
     NetworkUse {
         allowed: attempts.allowed.iter().map(item).collect(),
         denied: attempts.denied.iter().map(item).collect(),
         more: attempts.more,
+        limits: limits_item(limits),
         needs: observed.then(|| attempts.needs().iter().map(ToString::to_string).collect()),
     }
 }

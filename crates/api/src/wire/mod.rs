@@ -102,8 +102,8 @@ pub use mounts::{
     UnmountListing, UnmountedItem,
 };
 pub use network::{
-    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLog, NetworkLogItem,
-    NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse, RequestsItem,
+    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse, RequestsItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

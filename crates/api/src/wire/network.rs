@@ -14,9 +14,23 @@ pub struct NetworkUse {
     /// Hosts and ports beyond those listed.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub more: u64,
+    /// How much it may use, where the vault says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limits: Option<NetworkLimitsItem>,
     /// With the network `observe`: the smallest list that would have been enough.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub needs: Option<Vec<String>>,
+}
+
+/// How much network commands may use. What is null has no limit of the vault's.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkLimitsItem {
+    /// Connections of all commands of the vault at once (`vault set connections=…`).
+    pub connections: Option<u32>,
+    /// Bytes of all commands of the vault in a second, in both directions (`vault set bandwidth=…`).
+    pub bytes_per_second: Option<u64>,
+    /// Bytes of each command, in both directions (`vault set traffic=…`).
+    pub bytes: Option<u64>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -88,6 +102,9 @@ pub struct NetworkState {
     /// Hosts whose TLS is opened, and which requests they may be sent.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub requests: Vec<RequestsItem>,
+    /// How much they may use, where the vault says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limits: Option<NetworkLimitsItem>,
 }
 
 /// Which requests a host may be sent.

@@ -7,7 +7,7 @@ use crate::output::exec::address;
 use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
-    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLog, NetworkLogged, NetworkSet,
+    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogged, NetworkSet,
     NetworkShow, NetworkState, NetworkWord, RequestsItem,
 };
 
@@ -48,7 +48,21 @@ fn state_text(state: &NetworkState) -> String {
     for RequestsItem { host, allow } in &state.requests {
         text += &format!("\nrequests to {host} are seen; allowed are:\n  {}", allow.join("\n  "));
     }
+    if let Some(limits) = state.limits {
+        text += &limits_text(limits);
+    }
     text
+}
+
+fn limits_text(limits: NetworkLimitsItem) -> String {
+    let connections = limits.connections;
+    let rate = limits.bytes_per_second;
+    let lines = [
+        connections.map(|it| format!("\nat most {it} connections at once, all commands together")),
+        rate.map(|it| format!("\nat most {it} bytes a second, all commands together")),
+        limits.bytes.map(|it| format!("\nat most {it} bytes for each command")),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 fn reached_text(state: &NetworkState) -> String {

@@ -13,6 +13,7 @@ mod attacks;
 mod changes;
 mod clients;
 mod git_host;
+mod limits;
 mod modes;
 mod protocols;
 mod registries;

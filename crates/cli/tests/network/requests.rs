@@ -210,7 +210,7 @@ fn the_owner_opens_and_loosens_and_everybody_tightens() {
         let journal = home.json(&["audit", "--limit", "5"]).to_string();
         assert!(journal.contains("inspect.code.example.test"), "{journal}");
         // A fork has what its vault has, and a setting says it as well.
-        home.ok(&["fork", "v", "w"]);
+        home.ok(&["vault", "fork", "v", "w"]);
         let forked = home.json(&["--vault", "w", "network", "show"]);
         assert_eq!(forked["requests"], shown["requests"]);
         home.ok(&["vault", "set", "inspect.code.example.test=GET /a; POST /b"]);

@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     who: Who,
     pub(crate) cut: CancellationToken,
     pub(crate) meter: Arc<Meter>,
+    /// The most connections of its sandbox, if there were as many when it came. It is then served for the refusals alone.
+    beyond: Option<u32>,
     _permits: [OwnedSemaphorePermit; 2],
 }
 
@@ -38,7 +40,9 @@ impl Connection {
         let mut state = execs.lock();
         let keys = state.keys_of(&who);
         let accounts = keys.iter().filter_map(|key| state.present.get(key));
-        let accounts = accounts.map(|present| present.account.clone()).collect();
+        let accounts = accounts.map(|present| present.account.clone());
+        let accounts = accounts.chain([Arc::clone(&execs.shared)]).collect();
+        let beyond = state.connections_used_up();
         let (id, cut) = (state.next, stop.child_token());
         state.next += 1;
         let meter = Arc::new(Meter::new(accounts));
@@ -48,6 +52,7 @@ impl Connection {
             cut: cut.clone(),
             meter: Arc::clone(&meter),
             current: None,
+            counts: beyond.is_none(),
         };
         state.live.insert(id, live);
         drop(state);
@@ -57,6 +62,7 @@ impl Connection {
             who,
             cut,
             meter,
+            beyond,
             _permits: permits,
         }
     }
@@ -64,6 +70,12 @@ impl Connection {
     /// Decides on a target of this connection, and counts it if it is allowed. From then on the connection is cut when the terms
     /// no longer allow it.
     pub(crate) fn open(&self, door: Door, at: &HostPort) -> Result<(), Refusal> {
+        if let Some(most) = self.beyond {
+            return Err(Refusal::TooMany(at.clone(), most));
+        }
+        if let Some(most) = self.meter.spent() {
+            return Err(Refusal::TooMuch(at.clone(), most));
+        }
         // In one hold of the lock, so that a change of the terms either is seen here or sees the target.
         let judged = {
             let mut state = self.execs.lock();
@@ -192,6 +204,14 @@ impl Connection {
         if let Some(live) = state.live.get(&self.id) {
             state.cut_if_denied(live);
         }
+    }
+
+    /// Why its bytes have ended, if that is because there may be no more.
+    pub(crate) fn spent(&self) -> Option<Refusal> {
+        let most = self.meter.spent()?;
+        let state = self.execs.lock();
+        let target = state.live.get(&self.id)?.target.as_ref()?;
+        Some(Refusal::TooMuch(target.at.clone(), most))
     }
 
     /// Counts a refusal after the target was decided on.

@@ -29,6 +29,8 @@ pub(crate) struct Execs {
     attribution: Arc<dyn Attribution>,
     sink: Arc<dyn Sink>,
     resolutions: Arc<Semaphore>,
+    /// What all of them move together.
+    shared: Arc<Account>,
     bounds: Bounds,
 }
 
@@ -53,6 +55,8 @@ struct Live {
     meter: Arc<Meter>,
     /// What the bytes that pass now are counted for, and how many had passed before.
     current: Option<(Kind, Moved)>,
+    /// Whether it is one of those that the sandbox may have.
+    counts: bool,
 }
 
 /// Bytes in and out.
@@ -96,6 +100,7 @@ impl Execs {
             attribution,
             sink,
             resolutions: Arc::new(Semaphore::new(bounds.resolutions_per_sandbox)),
+            shared: Arc::default(),
             bounds,
         }
     }
@@ -112,12 +117,15 @@ impl Execs {
         if state.present.len() >= self.bounds.execs_per_sandbox {
             return Err(Error::TooManyExecs(self.bounds.execs_per_sandbox));
         }
+        let account = Arc::new(Account::default());
+        account.set_max(terms.max_bytes);
         let present = Present {
-            account: Arc::new(Account::new(&terms)),
+            account,
             terms,
             attempts: Table::default(),
         };
         state.present.insert(key, present);
+        self.shared.set_rate(state.rate());
         state.cut_what_is_denied();
         Ok(())
     }
@@ -126,9 +134,10 @@ impl Execs {
     pub(crate) fn update(&self, key: ExecKey, terms: Arc<Terms>) {
         let mut state = self.lock();
         if let Some(present) = state.present.get_mut(&key) {
-            present.account.change(&terms);
+            present.account.set_max(terms.max_bytes);
             present.terms = terms;
         }
+        self.shared.set_rate(state.rate());
         state.cut_what_is_denied();
     }
 
@@ -137,6 +146,7 @@ impl Execs {
         let mut state = self.lock();
         state.settle();
         let left = state.present.remove(&key);
+        self.shared.set_rate(state.rate());
         for live in state.live.values_mut() {
             if let Who::These(keys) = &mut live.who {
                 keys.retain(|other| *other != key);
@@ -255,6 +265,20 @@ impl State {
         let keys = self.keys_of(who);
         let present = keys.into_iter().filter_map(|key| self.present.get(&key));
         present.map(|present| &present.terms)
+    }
+
+    /// The lowest rate of all commands.
+    fn rate(&self) -> Option<u64> {
+        let terms = self.present.values().map(|present| &present.terms);
+        terms.filter_map(|terms| terms.bytes_per_second).min().map(u64::from)
+    }
+
+    /// The lowest number of connections of all commands, if there are that many.
+    fn connections_used_up(&self) -> Option<u32> {
+        let terms = self.present.values().map(|present| &present.terms);
+        let most = terms.filter_map(|terms| terms.connections).min()?;
+        let open = self.live.values().filter(|live| live.counts).count();
+        (open >= most as usize).then_some(most)
     }
 
     /// Allowed if the terms of every command that it may come from allow it, and there is one.

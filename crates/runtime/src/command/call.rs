@@ -16,6 +16,7 @@ use crate::bounds::head_of;
 use crate::command::exec::ExecRequest;
 use crate::command::inspection::Inspection;
 use crate::command::network::ExecNetwork;
+use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{Branch, CheckpointMode, Terms};
 use crate::command::report::{
     Asked, Attempts, Captured, ExecReport, ExecStatus, ExecTerms, Timings,
@@ -61,6 +62,7 @@ pub(crate) struct Call {
     pub network: ExecNetwork,
     /// Which requests it may make.
     pub inspection: Inspection,
+    pub network_limits: NetworkLimits,
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,
@@ -132,6 +134,7 @@ impl Call {
                 asked: self.request.options.asked_limits(),
                 nofile: self.terms.nofile,
                 profile: self.terms.profile,
+                network: self.network_limits,
             },
             timings,
         }
@@ -160,6 +163,12 @@ impl Call {
         let wanted = self.request.options.detail.patch;
         let trees = self.runtime.inner.vaults.trees();
         wanted.then(|| changes.patch(trees)).transpose()
+    }
+
+    /// On which terms its network is served, but for its secrets.
+    pub fn network_terms(&self) -> avfs_net::Terms {
+        let terms = self.inspection.added_to(self.network.terms());
+        self.network_limits.added_to(terms)
     }
 
     /// The kind of sandbox that it needs.

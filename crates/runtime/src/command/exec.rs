@@ -96,6 +96,7 @@ impl Session {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
         };
+        let network = ExecNetwork::of(&request.options, &settings)?;
         let call = Call {
             runtime: self.clone(),
             exec: ExecId::new(),
@@ -103,9 +104,10 @@ impl Session {
             vault,
             cwd,
             terms: Terms::new(&request.options, &settings),
-            network: ExecNetwork::of(&request.options, &settings)?,
-            env: settings.with_environment(&request.env),
+            env: settings.with_environment(&request.env, &network),
+            network,
             inspection: settings.inspection,
+            network_limits: settings.network_limits,
             request,
         };
         check_command(&call.request.command, &call.env)?;
@@ -362,7 +364,7 @@ impl Checkpointed {
         let assignment = Assignment {
             exec: call.exec,
             command,
-            network: secrets.added_to(call.inspection.added_to(call.network.terms())),
+            network: secrets.added_to(call.network_terms()),
             network_now: call.network_now(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,

@@ -10,6 +10,7 @@ use avfs_policy::HostPattern;
 use avfs_vault::Vault;
 
 use crate::command::network::VaultNetwork;
+use crate::command::network_limits::NetworkLimits;
 use crate::command::settings::SettingKey;
 use crate::gate::Verb;
 use crate::runtime::{Select, lock};
@@ -111,9 +112,10 @@ impl Session {
         Ok((vault, network))
     }
 
-    /// Which requests the commands of a vault may make.
-    pub fn inspection(&self, vault: &Vault) -> Result<Inspection> {
-        Ok(self.settings_of(vault)?.inspection)
+    /// Which requests the commands of a vault may make, and how much network they may use.
+    pub fn network_terms(&self, vault: &Vault) -> Result<(Inspection, NetworkLimits)> {
+        let settings = self.settings_of(vault)?;
+        Ok((settings.inspection, settings.network_limits))
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod exec;
 pub(crate) mod inspection;
 pub(crate) mod mode;
 pub(crate) mod network;
+pub(crate) mod network_limits;
 pub(crate) mod network_verbs;
 pub(crate) mod options;
 pub(crate) mod policy;

@@ -157,6 +157,7 @@ impl Call {
             }
             let secrets = session.secrets_of(&asked, &network)?;
             let terms = settings.inspection.added_to(network.terms());
+            let terms = settings.network_limits.added_to(terms);
             Ok(Some(secrets.added_to(terms)))
         })
     }

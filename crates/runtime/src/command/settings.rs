@@ -11,7 +11,8 @@ use avfs_vault::Vault;
 
 use crate::command::inspection::Inspection;
 use crate::command::mode::Mode;
-use crate::command::network::VaultNetwork;
+use crate::command::network::{ExecNetwork, VaultNetwork};
+use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
 use crate::live::reserve::reserve_of;
@@ -36,6 +37,12 @@ pub enum SettingKey {
     Network,
     /// Which requests they may make of a host.
     Inspect(HostPattern),
+    /// Connections of all commands at once.
+    Connections,
+    /// Bytes of all commands in a second.
+    Bandwidth,
+    /// Bytes that one command moves.
+    Traffic,
     /// A named set of the others.
     Mode,
 }
@@ -62,10 +69,13 @@ impl FromStr for SettingKey {
             "profile" => SettingKey::Profile,
             "timeout" => SettingKey::Timeout,
             "network" => SettingKey::Network,
+            "connections" => SettingKey::Connections,
+            "bandwidth" => SettingKey::Bandwidth,
+            "traffic" => SettingKey::Traffic,
             "mode" => SettingKey::Mode,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, mode"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, connections, bandwidth, traffic, mode"
                 )));
             }
         })
@@ -85,6 +95,9 @@ impl fmt::Display for SettingKey {
             SettingKey::Profile => "profile",
             SettingKey::Timeout => "timeout",
             SettingKey::Network => "network",
+            SettingKey::Connections => "connections",
+            SettingKey::Bandwidth => "bandwidth",
+            SettingKey::Traffic => "traffic",
             SettingKey::Mode => "mode",
         })
     }
@@ -104,6 +117,7 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     pub network: Option<VaultNetwork>,
     pub inspection: Inspection,
+    pub network_limits: NetworkLimits,
     pub mode: Option<Mode>,
 }
 
@@ -124,6 +138,9 @@ impl Settings {
             SettingKey::Timeout => self.timeout = Some(parse_duration(value)?),
             SettingKey::Network => self.network = Some(value.parse()?),
             SettingKey::Inspect(host) => self.inspection.set(host.clone(), value.parse()?)?,
+            SettingKey::Connections => self.network_limits.connections = Some(value.parse()?),
+            SettingKey::Bandwidth => self.network_limits.bandwidth = Some(value.parse()?),
+            SettingKey::Traffic => self.network_limits.traffic = Some(value.parse()?),
             SettingKey::Mode => self.mode = Some(value.parse()?),
         }
         Ok(())
@@ -140,14 +157,21 @@ impl Settings {
         self.profile.or(self.mode.map(Mode::profile))
     }
 
-    /// The network that it names; without one, none.
+    /// The network that it names, or that of its mode; without one, none.
     pub(crate) fn network(&self) -> VaultNetwork {
-        self.network.clone().unwrap_or_default()
+        let usual = || self.mode.map(Mode::network).unwrap_or_default();
+        self.network.clone().unwrap_or_else(usual)
     }
 
-    /// The variables of its mode, the vault's over them, and the caller's over both.
-    pub(crate) fn with_environment(&self, extra: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let usual = self.mode.map(Mode::env).unwrap_or_default().iter();
+    /// The variables of its mode, the vault's over them, and the caller's over both, for a command with this network.
+    pub(crate) fn with_environment(
+        &self,
+        extra: &[(Vec<u8>, Vec<u8>)],
+        network: &ExecNetwork,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let online = *network != ExecNetwork::default();
+        let usual = self.mode.map(|mode| mode.env(online));
+        let usual = usual.unwrap_or_default().iter();
         let usual = usual.map(|(name, value)| (name.to_string(), value.to_string()));
         let mut all: BTreeMap<String, String> = usual.collect();
         all.extend(self.env.clone());
@@ -174,6 +198,11 @@ impl Settings {
             pids,
             disk,
         } = self.limits;
+        let NetworkLimits {
+            connections,
+            bandwidth,
+            traffic,
+        } = self.network_limits;
         let timeout = self
             .timeout
             .map(|timeout| format!("{}ms", timeout.as_millis()));
@@ -189,6 +218,9 @@ impl Settings {
                 SettingKey::Network,
                 self.network.as_ref().map(ToString::to_string),
             ),
+            (SettingKey::Connections, connections.map(|it| it.to_string())),
+            (SettingKey::Bandwidth, bandwidth.map(|it| it.to_string())),
+            (SettingKey::Traffic, traffic.map(|it| it.to_string())),
             (SettingKey::Mode, self.mode.map(|it| it.to_string())),
         ];
         items.extend(
@@ -442,6 +474,9 @@ mod tests {
             ("profile", "moderate"),
             ("timeout", "90s"),
             ("inspect.*.code.test", "GET,HEAD /org; * /own"),
+            ("connections", "9"),
+            ("bandwidth", "1m/s"),
+            ("traffic", "1g"),
         ] {
             settings.set(&key.parse().unwrap(), value).unwrap();
         }

@@ -72,6 +72,7 @@ pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
     let chosen = (
         &call.network,
         &call.inspection,
+        call.network_limits,
         options.driver,
         options.access,
         options.branch,

@@ -112,6 +112,7 @@ impl Asking {
                 terms: call.terms.clone(),
                 network: ExecNetwork::default(),
                 inspection: call.inspection.clone(),
+                network_limits: call.network_limits,
                 env: call.env.clone(),
                 request,
             },

@@ -125,9 +125,10 @@ impl Refusal {
                 denial.hint(&at.host, port).map(|hint| hint.to_string())
             }
             Refusal::Request { allow, .. } => allow.clone(),
-            Refusal::TooMany(_, most) => {
-                Some(format!("avfs vault set connections={}", most.saturating_mul(2)))
-            }
+            Refusal::TooMany(_, most) => Some(format!(
+                "avfs vault set connections={}",
+                most.saturating_mul(2)
+            )),
             Refusal::TooMuch(_, most) => {
                 Some(format!("avfs vault set traffic={}", most.saturating_mul(2)))
             }

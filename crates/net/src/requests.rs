@@ -153,7 +153,10 @@ impl Inspect {
     /// The command that would allow a request.
     pub(crate) fn hint(&self, method: &Method, path: &str) -> Option<String> {
         let rule = RequestRule::exactly(method, path)?;
-        Some(format!("avfs network inspect '{}' --add '{rule}'", self.hosts))
+        Some(format!(
+            "avfs network inspect '{}' --add '{rule}'",
+            self.hosts
+        ))
     }
 }
 
@@ -192,7 +195,9 @@ impl RequestRules {
 
     pub fn new(rules: Vec<RequestRule>) -> Result<RequestRules, Error> {
         match rules.len() {
-            0 => Err(Error::RequestRules("at least one is needed; `* /` is every request")),
+            0 => Err(Error::RequestRules(
+                "at least one is needed; `* /` is every request",
+            )),
             1..=RequestRules::MAX => Ok(RequestRules(rules)),
             _ => Err(Error::RequestRules("a host has at most 64 of them")),
         }

@@ -4,14 +4,13 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogItem,
-    NetworkLogged, NetworkName, NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
-    RequestsItem,
+    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkName, NetworkSet, NetworkShow, NetworkState,
+    NetworkUse, NetworkWord, RequestsItem,
 };
 use avfs_runtime::{
     Attempt, Attempts, Error, ExecNetwork, HostList, HostPattern, InspectChange, NetworkLimits,
-    NetworkRecord,
-    RequestRule, RequestRules, Select, Vault, VaultNetwork,
+    NetworkRecord, RequestRule, RequestRules, Select, Vault, VaultNetwork,
 };
 
 /// Execs in a listing when nobody says.
@@ -50,7 +49,8 @@ pub(crate) fn deny(ask: &Ask, vault: Select, request: NetworkDeny) -> Reply<Netw
 pub(crate) fn inspect(ask: &Ask, vault: Select, request: NetworkInspect) -> Reply<NetworkInspect> {
     let host: HostPattern = request.host.parse().map_err(Error::from)?;
     let rules = || {
-        let parsed: Result<Vec<RequestRule>, _> = request.rules.iter().map(|it| it.parse()).collect();
+        let parsed: Result<Vec<RequestRule>, _> =
+            request.rules.iter().map(|it| it.parse()).collect();
         parsed.and_then(RequestRules::new).map_err(Error::from)
     };
     let change = match request.how {
@@ -117,7 +117,11 @@ fn logged(record: NetworkRecord) -> NetworkLogItem {
         exec: record.exec.to_string(),
         at: items::time(record.entry.time),
         by: record.entry.principal.to_string(),
-        used: used(&ExecNetwork::default(), &record.attempts, NetworkLimits::default()),
+        used: used(
+            &ExecNetwork::default(),
+            &record.attempts,
+            NetworkLimits::default(),
+        ),
     }
 }
 

@@ -103,7 +103,8 @@ pub use mounts::{
 };
 pub use network::{
     AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
-    NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse, RequestsItem,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse,
+    RequestsItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

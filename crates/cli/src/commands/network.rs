@@ -7,8 +7,8 @@ use crate::output::exec::address;
 use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
-    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogged, NetworkSet,
-    NetworkShow, NetworkState, NetworkWord, RequestsItem,
+    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog,
+    NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkWord, RequestsItem,
 };
 
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -46,7 +46,10 @@ fn log(args: NetworkLogArgs, session: &mut Session, output: Output) -> Result<()
 fn state_text(state: &NetworkState) -> String {
     let mut text = reached_text(state);
     for RequestsItem { host, allow } in &state.requests {
-        text += &format!("\nrequests to {host} are seen; allowed are:\n  {}", allow.join("\n  "));
+        text += &format!(
+            "\nrequests to {host} are seen; allowed are:\n  {}",
+            allow.join("\n  ")
+        );
     }
     if let Some(limits) = state.limits {
         text += &limits_text(limits);
@@ -60,7 +63,9 @@ fn limits_text(limits: NetworkLimitsItem) -> String {
     let lines = [
         connections.map(|it| format!("\nat most {it} connections at once, all commands together")),
         rate.map(|it| format!("\nat most {it} bytes a second, all commands together")),
-        limits.bytes.map(|it| format!("\nat most {it} bytes for each command")),
+        limits
+            .bytes
+            .map(|it| format!("\nat most {it} bytes for each command")),
     ];
     lines.into_iter().flatten().collect()
 }

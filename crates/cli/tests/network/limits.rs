@@ -1,6 +1,6 @@
 //! How much network a vault's commands may use: connections, bandwidth and bytes.
 
-use crate::{World, agent, has, result, succeeded, with_names};
+use crate::{WITHOUT_VARIABLES, World, agent, has, result, succeeded, with_names};
 use serde_json::{Value, json};
 
 const A: &str = "127.0.0.1 a.example.test";
@@ -93,12 +93,9 @@ fn bytes_of_a_command_have_a_limit() {
         assert!(succeeded(&curl(world, "/big")).ends_with("200"));
         // Without a proxy the connection is reset.
         home.ok(&["vault", "set", "traffic=1m"]);
-        let raw = [
-            &["exec", "--"],
-            &crate::WITHOUT_VARIABLES[..],
-            &["curl", "-sS", "-o", "/dev/null", &url("/big")],
-        ]
-        .concat();
+        let url = url("/big");
+        let raw = ["curl", "-sS", "-o", "/dev/null", &url];
+        let raw = [&["exec", "--"], &WITHOUT_VARIABLES[..], &raw].concat();
         let raw = result(home.json(&raw));
         assert_eq!(raw["exit_code"], 56, "{raw:#}");
         assert!(
@@ -129,9 +126,10 @@ fn bandwidth_is_for_all_commands_together() {
             let ended = home.json(&["job", "wait", job, "--timeout", "60s"]);
             assert_eq!(ended["exit_code"], 0, "{ended:#}");
         }
-        // A lower bound is no matter of how fast the machine is: 1.2 MB at 0.41 MB a second, but for what a silence had saved.
+        // A lower bound is no matter of how fast the machine is: 1.2 MB at 0.41 MB a second, but for what a silence had saved and
+        // for the last piece of each, after which nobody waits.
         let took = begun.elapsed();
-        assert!(took.as_secs_f64() > 2.5, "{took:?}");
+        assert!(took.as_secs_f64() > 2.0, "{took:?}");
         home.ok(&["vault", "unset", "bandwidth"]);
     });
 }

@@ -3,7 +3,8 @@
 //! What an attacker may try, each with its test: every way to write a host, a request or a name so that a list is read
 //! otherwise than it is meant, addresses of the host and of its neighbours: `attacks.rs`; protocols that no list can check: `protocols.rs`;
 //! another command's list: `sharing.rs`; a wider network than the owner gave: `modes.rs`; a connection that outlives its
-//! permission: `changes.rs`; requests that an allowed host may not be sent: `requests.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
+//! permission: `changes.rs`; requests that an allowed host may not be sent: `requests.rs`; one request
+//! that two programs would read differently, and names that cannot be read: `disguises.rs`, `greetings.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
 //!
 //! Names are in `example.test`. Some tests give them addresses by the file `hosts` of the home; the others have a host that
 //! reaches nobody but by a proxy, so that ports 80 and 443 are served without root.
@@ -12,7 +13,9 @@
 mod attacks;
 mod changes;
 mod clients;
+mod disguises;
 mod git_host;
+mod greetings;
 mod limits;
 mod modes;
 mod protocols;

@@ -83,7 +83,10 @@ pub(crate) enum Who {
 
 /// What the terms say.
 enum Judged {
-    Allowed { rule: String, outcome: Outcome },
+    Allowed {
+        rule: String,
+        outcome: Outcome,
+    },
     Denied(Denial),
     /// Allowed by the list, but requests to the host must be seen, and would not be.
     Unseen,
@@ -270,7 +273,10 @@ impl State {
     /// The lowest rate of all commands.
     fn rate(&self) -> Option<u64> {
         let terms = self.present.values().map(|present| &present.terms);
-        terms.filter_map(|terms| terms.bytes_per_second).min().map(u64::from)
+        terms
+            .filter_map(|terms| terms.bytes_per_second)
+            .min()
+            .map(u64::from)
     }
 
     /// The lowest number of connections of all commands, if there are that many.

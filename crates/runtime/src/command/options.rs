@@ -449,7 +449,8 @@ mod tests {
         let said = terms(&[("mode", "codex"), ("memory", "1g")]);
         assert_eq!(said.limits.memory, Some(1 << 30));
         assert_eq!(said.limits.pids, Some(128), "the mode fills the rest");
-        let env = |text: &[(&str, &str)]| settings(text).with_environment(&[], &ExecNetwork::default());
+        let env =
+            |text: &[(&str, &str)]| settings(text).with_environment(&[], &ExecNetwork::default());
         let word = |text: &str| text.as_bytes().to_vec();
         let usual = [
             (word("GEMINI_CLI"), word("1")),

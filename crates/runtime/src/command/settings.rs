@@ -218,7 +218,10 @@ impl Settings {
                 SettingKey::Network,
                 self.network.as_ref().map(ToString::to_string),
             ),
-            (SettingKey::Connections, connections.map(|it| it.to_string())),
+            (
+                SettingKey::Connections,
+                connections.map(|it| it.to_string()),
+            ),
             (SettingKey::Bandwidth, bandwidth.map(|it| it.to_string())),
             (SettingKey::Traffic, traffic.map(|it| it.to_string())),
             (SettingKey::Mode, self.mode.map(|it| it.to_string())),

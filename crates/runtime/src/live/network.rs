@@ -272,6 +272,10 @@ impl Sockets for InSandbox {
         self.get()?.listener(address).map_err(io::Error::other)
     }
 
+    fn has_ipv6(&self) -> bool {
+        self.get().is_ok_and(|sandbox| sandbox.has_ipv6())
+    }
+
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
         self.get()?.udp(address).map_err(io::Error::other)
     }

@@ -33,8 +33,8 @@ pub trait Attribution: Send + Sync {
 
 /// Is told what happens while commands run.
 pub trait Sink: Send + Sync {
-    /// Called when something is attempted that is not yet among the attempts of these commands, and so a bounded number of times
-    /// per command. Must not block.
+    /// Called when a command, one of the candidates, attempts something of a kind that it has not attempted before, and so a bounded
+    /// number of times per command. Must not block.
     fn attempted(&self, attempt: &Attempt);
 }
 

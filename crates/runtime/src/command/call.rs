@@ -1,13 +1,14 @@
 //! One exec as every step of its story knows it: the request, the terms, and how it is recorded.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
 use avfs_vault::{
     Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
-    NewVersion, Principal, Vault, VaultName, VaultPath,
+    NewVersion, Principal, Vault, VaultId, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,6 +26,7 @@ use crate::command::run::Ran;
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch, each_change};
 use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
+use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
 use crate::session::Session;
@@ -262,15 +264,19 @@ impl Call {
         self.record_with(JournalEvent::ExecNetwork, json!(attempts))
     }
 
+    /// Writes what it tries to reach into the journal, while it runs.
+    pub fn network_journal(&self) -> Journal {
+        let (session, vault, exec) = (self.runtime.clone(), self.vault.id, self.exec);
+        Arc::new(move |tried, others| {
+            let attempts = Attempts::from(tried.clone(), others);
+            let of = (&session, vault, exec);
+            record_of(of, JournalEvent::ExecNetwork, json!(attempts))
+        })
+    }
+
     fn record_with(&self, event: JournalEvent, details: serde_json::Value) -> Result<()> {
-        self.runtime.inner.vaults.record(NewJournalEntry {
-            vault: Some(self.vault.id),
-            exec: Some(self.exec),
-            principal: self.by(),
-            operation: event.into(),
-            details,
-        })?;
-        Ok(())
+        let of = (&self.runtime, self.vault.id, self.exec);
+        record_of(of, event, details)
     }
 
     pub fn details(&self, decision: &Decision) -> serde_json::Value {
@@ -309,6 +315,22 @@ impl Call {
             details["fork_of"] = json!(self.asked.as_str());
         }
     }
+}
+
+/// Writes an entry of an exec into the journal.
+fn record_of(
+    (session, vault, exec): (&Session, VaultId, ExecId),
+    event: JournalEvent,
+    details: serde_json::Value,
+) -> Result<()> {
+    session.inner.vaults.record(NewJournalEntry {
+        vault: Some(vault),
+        exec: Some(exec),
+        principal: session.principal(),
+        operation: event.into(),
+        details,
+    })?;
+    Ok(())
 }
 
 /// Names the proxies of the sandbox, for programs that look for them. What connects by itself gets there as well. What

@@ -366,6 +366,7 @@ impl Checkpointed {
             command,
             network: secrets.added_to(call.network_terms()),
             network_now: call.network_now(),
+            network_journal: call.network_journal(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,
             output_limit: call.terms.output_limit,
@@ -378,8 +379,8 @@ impl Checkpointed {
             runtime: Runtime::clone(&call.runtime),
         };
         let ran = run(session, assignment, sink)?;
-        if !ran.attempts.is_empty() {
-            call.record_network(&ran.attempts)?;
+        if !ran.untold.is_empty() {
+            call.record_network(&ran.untold)?;
         }
         self.viewed.branched.permitted.timings.run_us = micros(started);
         Ok(Ended {

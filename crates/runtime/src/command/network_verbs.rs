@@ -15,7 +15,7 @@ use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// The most execs of one listing.
+/// The most entries of the journal that one listing reads, and so the most execs.
 const LISTED_MAX: usize = 1_000;
 
 /// What an exec tried to reach.
@@ -107,13 +107,27 @@ impl Session {
             vault: Some(vault.id),
             exec,
             operation: Some(JournalEvent::ExecNetwork.as_str().to_owned()),
-            limit: Some(limit.min(LISTED_MAX)),
+            limit: Some(LISTED_MAX),
             order: JournalOrder::NewestFirst,
             ..JournalFilter::default()
         };
         let entries = self.inner.vaults.journal(&filter)?;
-        Ok(entries.into_iter().filter_map(record).collect())
+        let mut records = joined(entries.into_iter().filter_map(record));
+        records.truncate(limit);
+        Ok(records)
     }
+}
+
+/// One record for each exec. One that ran for a while has several entries, which add up.
+fn joined(records: impl Iterator<Item = NetworkRecord>) -> Vec<NetworkRecord> {
+    let mut joined: Vec<NetworkRecord> = Vec::new();
+    for record in records {
+        match joined.iter_mut().find(|it| it.exec == record.exec) {
+            Some(known) => known.attempts.add(record.attempts),
+            None => joined.push(record),
+        }
+    }
+    joined
 }
 
 fn record(entry: JournalEntry) -> Option<NetworkRecord> {

@@ -9,6 +9,7 @@ mod bed;
 mod clients;
 mod exec;
 mod files;
+mod network;
 mod pointers;
 mod policy;
 mod streams;
@@ -24,9 +25,9 @@ const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(2);
 
 /// The parts of a run, in order; arguments select some of them.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "import", "pointers", "exec", "streams", "tools", "views", "files", "mcp", "clients", "policy",
-    "forks",
+    "network", "forks",
 ];
 
 fn main() {
@@ -71,6 +72,7 @@ fn main() {
             "mcp" => clients::mcp(&bed),
             "clients" => clients::traffic(&bed, if has("--quick") { SHORT } else { LONG }),
             "policy" => policy::measure(),
+            "network" => network::measure(&bed, if has("--quick") { 100 } else { 1_000 }),
             _ => {
                 pointers::at_rest(&bed);
                 pointers::many_forks(&bed, sizes[sizes.len() - 1]);

@@ -378,6 +378,10 @@ fn networks(vault: &Vault) {
     vault.allow_host("*.example.test:8080").unwrap();
     let left = vault.deny_host("example.test").unwrap();
     assert_eq!(left.hosts, ["*.example.test:8080"]);
+    let seen = vault
+        .inspect_host("code.test", ["GET /", "POST /x"])
+        .unwrap();
+    assert_eq!(seen.requests[0].allow, ["GET /", "POST /x"]);
     vault.set_network([""; 0]).unwrap();
     let asked = vault.command("getent").args(["hosts", "example.test"]);
     assert!(!asked.run().unwrap().success());

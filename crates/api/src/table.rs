@@ -381,6 +381,9 @@ operations! {
     NetworkDeny "network_deny" Post "/v1/vaults/{vault}/network/deny" => NetworkState,
         Agent Write Replaces SHORT, Address, OnVault(network::deny),
         "Takes hosts from those that the commands of a vault may reach.";
+    NetworkInspect "network_inspect" Post "/v1/vaults/{vault}/network/inspect" => NetworkState,
+        Agent Write Replaces SHORT, Address, OnVault(network::inspect),
+        "Says which requests the commands of a vault may make of a host; fewer than before is for everybody, all else for the owner.";
     NetworkLog "network_log" Get "/v1/vaults/{vault}/network/log" => NetworkLogged,
         Agent Read Reads CONTENT, Address, OnVault(network::log),
         "Lists what commands of a vault tried to reach, the newest first.";

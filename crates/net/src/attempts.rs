@@ -69,6 +69,31 @@ pub struct Attempts {
 }
 
 impl Attempts {
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.more == 0
+    }
+
+    /// Adds what was tried at another time by the same command.
+    pub fn add(&mut self, other: Attempts) {
+        self.more += other.more;
+        for new in other.list {
+            let same = |it: &&mut Attempt| {
+                (&it.host, it.port, &it.rule) == (&new.host, new.port, &new.rule)
+                    && (it.door, it.outcome) == (new.door, new.outcome)
+            };
+            match self.list.iter_mut().find(same) {
+                Some(known) => {
+                    known.count += new.count;
+                    known.bytes_in += new.bytes_in;
+                    known.bytes_out += new.bytes_out;
+                    known.candidates = new.candidates;
+                }
+                None => self.list.push(new),
+            }
+        }
+        sort(&mut self.list);
+    }
+
     /// The smallest list that would have sufficed: each host on each port that was let through, and not refused
     /// afterwards for its address or for what it was sent.
     pub fn smallest_list(&self) -> Vec<HostRule> {
@@ -170,10 +195,22 @@ impl Table {
         known.bytes_out += passed.1;
     }
 
+    /// What has been counted since this was last asked. The kinds stay known, so that each is told of as new only once, and the
+    /// bound is one for as long as the command runs.
     pub(crate) fn take(&mut self) -> Attempts {
         let more = std::mem::take(&mut self.more);
-        let mut list: Vec<Attempt> = self.counts.drain().map(|(_, attempt)| attempt).collect();
-        list.sort_by(|a, b| (&a.host, a.port, &a.rule).cmp(&(&b.host, b.port, &b.rule)));
+        let mut list = Vec::new();
+        for attempt in self.counts.values_mut() {
+            if (attempt.count, attempt.bytes_in, attempt.bytes_out) != (0, 0, 0) {
+                list.push(attempt.clone());
+                (attempt.count, attempt.bytes_in, attempt.bytes_out) = (0, 0, 0);
+            }
+        }
+        sort(&mut list);
         Attempts { list, more }
     }
+}
+
+fn sort(list: &mut [Attempt]) {
+    list.sort_by(|a, b| (&a.host, a.port, &a.rule).cmp(&(&b.host, b.port, &b.rule)));
 }

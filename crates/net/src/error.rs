@@ -24,6 +24,8 @@ pub enum Error {
     Stopped,
     #[error("{0:?} is no rule about requests: {1}")]
     RequestRule(String, &'static str),
+    #[error("rules about requests: {0}")]
+    RequestRules(&'static str),
     #[error("a secret cannot be put into requests: {0}")]
     Secret(&'static str),
     #[error("certificates cannot be made: {0}")]

@@ -47,7 +47,7 @@ pub use forwards::{Forward, Inside, Way};
 pub use hosts_file::HostsFile;
 pub use mask::{Masker, Needles};
 pub use net::Net;
-pub use requests::{Inspect, RequestRule, Secret};
+pub use requests::{Inspect, RequestRule, RequestRules, Secret};
 pub use resolve::{HostResolver, Resolve};
 pub use sandbox::{Attribution, DNS, Ends, HTTP_PROXY, SOCKS_PROXY, Sink, Sockets, Transport};
 pub use served::{Guard, Served};

@@ -3,28 +3,26 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::terms::Terms;
-
-/// What one command has moved, and what it may.
-#[derive(Debug)]
+/// What one command, or all of a sandbox, have moved, and what they may.
+#[derive(Debug, Default)]
 pub(crate) struct Account {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     used: u64,
     max: Option<u64>,
     per_second: Option<u64>,
     /// When everything taken so far will have been paid for at the rate.
-    paid_at: Instant,
+    paid_at: Option<Instant>,
 }
 
 /// How long a command may go above its rate after a silence.
@@ -33,27 +31,32 @@ const BURST: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Account {
-    pub(crate) fn new(terms: &Terms) -> Account {
-        Account {
-            state: Mutex::new(State {
-                used: 0,
-                max: terms.max_bytes,
-                per_second: terms.bytes_per_second.map(u64::from),
-                paid_at: Instant::now(),
-            }),
+    pub(crate) fn set_max(&self, max: Option<u64>) {
+        self.lock().max = max;
+    }
+
+    /// What was taken at another rate is not paid for at this one.
+    pub(crate) fn set_rate(&self, rate: Option<u64>) {
+        let mut state = self.lock();
+        if state.per_second != rate {
+            state.per_second = rate;
+            state.paid_at = None;
         }
     }
 
-    pub(crate) fn change(&self, terms: &Terms) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.max = terms.max_bytes;
-        state.per_second = terms.bytes_per_second.map(u64::from);
-        state.paid_at = Instant::now();
+    /// The most bytes, if more have been asked for.
+    pub(crate) fn spent(&self) -> Option<u64> {
+        let state = self.lock();
+        state.max.filter(|max| state.used > *max)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes bytes, and says how long to pause. `None` when there are no more to take.
     fn take(&self, bytes: u64) -> Option<Duration> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.used = state.used.saturating_add(bytes);
         if state.max.is_some_and(|max| state.used > max) {
             return None;
@@ -64,8 +67,10 @@ impl Account {
         let now = Instant::now();
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
-        state.paid_at = state.paid_at.max(earliest) + cost.min(Duration::from_secs(3600));
-        Some(state.paid_at.saturating_duration_since(now))
+        let begun = state.paid_at.map_or(earliest, |paid| paid.max(earliest));
+        let paid_at = begun + cost.min(Duration::from_secs(3600));
+        state.paid_at = Some(paid_at);
+        Some(paid_at.saturating_duration_since(now))
     }
 }
 
@@ -90,6 +95,11 @@ impl Meter {
     pub(crate) fn moved(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.bytes_in), read(&self.bytes_out))
+    }
+
+    /// The most bytes of a command that it may belong to, if that has used them up.
+    pub(crate) fn spent(&self) -> Option<u64> {
+        self.accounts.iter().find_map(|account| account.spent())
     }
 
     fn take(&self, count: &AtomicU64, bytes: usize) -> io::Result<Option<Pin<Box<Sleep>>>> {

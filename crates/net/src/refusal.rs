@@ -31,9 +31,20 @@ pub(crate) enum Refusal {
     /// The host could not be reached. This is no decision.
     Unreachable(HostPort, String),
     /// The host is allowed, and the request is not.
-    Request(HostPort, String),
+    Request {
+        at: HostPort,
+        request: String,
+        /// The command that would allow it.
+        allow: Option<String>,
+    },
+    /// The host has rules about requests, and on this port requests are not seen.
+    Unseen(HostPort),
     /// A header that a secret is for, over plain HTTP.
     PlainSecret(HostPort, String),
+    /// The sandbox has as many connections as it may, which is this number.
+    TooMany(HostPort, u32),
+    /// The command has moved as many bytes as it may, which is this number.
+    TooMuch(HostPort, u64),
     /// The terms no longer allow the connection.
     Cut,
 }
@@ -74,9 +85,12 @@ impl Refusal {
             Refusal::NotTls(_) => "default:not-tls".to_owned(),
             Refusal::OtherHost { .. } => "default:other-host".to_owned(),
             Refusal::Malformed(_) => "default:malformed".to_owned(),
-            Refusal::Request(..) => "default:request-not-allowed".to_owned(),
+            Refusal::Request { .. } => "default:request-not-allowed".to_owned(),
+            Refusal::Unseen(_) => "default:requests-not-seen".to_owned(),
             Refusal::PlainSecret(..) => "default:secret-over-plain-http".to_owned(),
             Refusal::Unreachable(..) => "default:unreachable".to_owned(),
+            Refusal::TooMany(..) => "limit:connections".to_owned(),
+            Refusal::TooMuch(..) => "limit:traffic".to_owned(),
             Refusal::Cut => "default:cut".to_owned(),
         }
     }
@@ -88,7 +102,10 @@ impl Refusal {
             | Refusal::NoServerName(at)
             | Refusal::EncryptedHello(at)
             | Refusal::NotTls(at)
-            | Refusal::Request(at, _)
+            | Refusal::Request { at, .. }
+            | Refusal::Unseen(at)
+            | Refusal::TooMany(at, _)
+            | Refusal::TooMuch(at, _)
             | Refusal::PlainSecret(at, _)
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
             Refusal::OtherHost { named, port, .. } => Some((named.clone(), *port)),
@@ -106,6 +123,14 @@ impl Refusal {
             Refusal::Denied(at, denial) => {
                 let port = if at.port == 0 { 443 } else { at.port };
                 denial.hint(&at.host, port).map(|hint| hint.to_string())
+            }
+            Refusal::Request { allow, .. } => allow.clone(),
+            Refusal::TooMany(_, most) => Some(format!(
+                "avfs vault set connections={}",
+                most.saturating_mul(2)
+            )),
+            Refusal::TooMuch(_, most) => {
+                Some(format!("avfs vault set traffic={}", most.saturating_mul(2)))
             }
             _ => None,
         }
@@ -178,12 +203,25 @@ impl fmt::Display for Refusal {
                     "the connection is for {dialled}, but names {named:?} on port {port}"
                 )
             }
-            Refusal::Request(at, request) => {
+            Refusal::Request { at, request, .. } => {
                 write!(f, "no rule allows this request to {at}: {request}")
             }
+            Refusal::Unseen(at) => write!(
+                f,
+                "{} has rules about requests, so {at} is not allowed: requests are seen on ports 80 and 443",
+                at.host
+            ),
             Refusal::PlainSecret(at, header) => write!(
                 f,
                 "the secret for the header {header} of {at} is not sent over plain HTTP; use https"
+            ),
+            Refusal::TooMany(at, most) => write!(
+                f,
+                "{at} is not reached: the vault's commands may have {most} connections at once"
+            ),
+            Refusal::TooMuch(at, most) => write!(
+                f,
+                "{at} is not reached any more: the command may move {most} bytes"
             ),
             Refusal::Malformed(what) => write!(f, "the request is refused: {what}"),
             Refusal::Unreachable(at, why) => write!(f, "{at} could not be reached: {why}"),

@@ -11,6 +11,10 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::Error;
 
+const MAX_METHODS: usize = 16;
+const MAX_METHOD: usize = 32;
+const MAX_PATH: usize = 1024;
+
 /// Hosts whose requests are seen: on port 443 TLS is opened, with a certificate of the sandbox's own authority. Requests on port 80 are
 /// held to the same rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +24,8 @@ pub struct Inspect {
     pub allow: Vec<RequestRule>,
 }
 
-/// `METHODS PATH`, as in `GET,HEAD /org/repo` or `* /`. The path is that one and all below it.
+/// `METHODS PATH`, as in `GET,HEAD /org/repo` or `* /`. The path is that one and all below it. Its text means nothing to a shell
+/// inside single quotes, since whoever is refused can choose what a hint has in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRule {
     /// Empty for every method.
@@ -35,19 +40,24 @@ impl RequestRule {
         let (methods, path) = text
             .split_once(' ')
             .ok_or_else(|| wrong("write METHODS PATH"))?;
-        let parse = |word: &str| Method::from_bytes(word.as_bytes());
         let methods: Vec<Method> = match methods {
             "*" => Vec::new(),
+            words if words.split(',').count() > MAX_METHODS => {
+                return Err(wrong("that are too many methods; `*` is all of them"));
+            }
             words => words
                 .split(',')
-                .map(parse)
-                .collect::<Result<_, _>>()
-                .map_err(|_| wrong("no such method"))?,
+                .map(method)
+                .collect::<Option<_>>()
+                .ok_or_else(|| wrong("methods are words of capital letters, as GET,HEAD"))?,
         };
         if !path.starts_with('/') || !is_plain(path) {
             return Err(wrong(
-                "a path begins with / and has no . or .. in it, nor // or %",
+                "a path begins with / and has no . or .. in it, nor //, and none of % ; ? # \\ '",
             ));
+        }
+        if path.len() > MAX_PATH {
+            return Err(wrong("the path is too long"));
         }
         Ok(RequestRule {
             methods,
@@ -55,20 +65,54 @@ impl RequestRule {
         })
     }
 
-    fn matches(&self, method: &Method, path: &str) -> bool {
+    /// The smallest rule that allows a request. None for a method that no rule can name.
+    pub(crate) fn exactly(method: &Method, path: &str) -> Option<RequestRule> {
+        let path = match path.len() <= MAX_PATH && path.starts_with('/') && is_plain(path) {
+            true => path.trim_end_matches('/').to_owned(),
+            // Only a rule for every path matches it.
+            false => String::new(),
+        };
+        Some(RequestRule {
+            methods: vec![self::method(method.as_str())?],
+            path,
+        })
+    }
+
+    /// Whether `other` allows every request that this rule allows.
+    pub fn is_within(&self, other: &RequestRule) -> bool {
+        let methods = other.methods.is_empty()
+            || !self.methods.is_empty() && self.methods.iter().all(|it| other.methods.contains(it));
+        methods && other.is_above(&self.path)
+    }
+
+    fn is_above(&self, path: &str) -> bool {
         let below = path.strip_prefix(&self.path);
         let below = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        // `OPTIONS *` has a path that begins with no slash.
+        below || self.path.is_empty()
+    }
+
+    fn matches(&self, method: &Method, path: &str) -> bool {
+        let below = self.is_above(path);
         // A path that servers could read as another one is only matched by a rule for all of them.
         let path = below && (self.path.is_empty() || is_unambiguous(path));
         path && (self.methods.is_empty() || self.methods.contains(method))
     }
 }
 
-/// A path as a rule may have it.
+/// A method as a rule may have it.
+fn method(word: &str) -> Option<Method> {
+    let plain = |byte: u8| byte.is_ascii_uppercase() || byte == b'-';
+    let fits = (1..=MAX_METHOD).contains(&word.len()) && word.bytes().all(plain);
+    fits.then(|| Method::from_bytes(word.as_bytes()).ok())
+        .flatten()
+}
+
+/// A path as a rule may have it. `;` stands between rules.
 fn is_plain(path: &str) -> bool {
     let printable = path
         .bytes()
-        .all(|byte| byte.is_ascii_graphic() && !b"%\\?#".contains(&byte));
+        .all(|byte| byte.is_ascii_graphic() && !b"%;?#\\'".contains(&byte));
     printable && is_unambiguous(path)
 }
 
@@ -100,6 +144,20 @@ impl Inspect {
     pub(crate) fn allows(&self, method: &Method, path: &str) -> bool {
         self.allow.is_empty() || self.allow.iter().any(|rule| rule.matches(method, path))
     }
+
+    /// Whether it says which requests are allowed, and so must see all of them.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.allow.is_empty()
+    }
+
+    /// The command that would allow a request.
+    pub(crate) fn hint(&self, method: &Method, path: &str) -> Option<String> {
+        let rule = RequestRule::exactly(method, path)?;
+        Some(format!(
+            "avfs network inspect '{}' --add '{rule}'",
+            self.hosts
+        ))
+    }
 }
 
 impl fmt::Display for RequestRule {
@@ -125,6 +183,58 @@ impl FromStr for RequestRule {
 
     fn from_str(text: &str) -> Result<RequestRule, Error> {
         RequestRule::parse(text)
+    }
+}
+
+/// One or more rules, as `GET,HEAD /org/repo; POST /org/repo/search`. A request must match one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRules(Vec<RequestRule>);
+
+impl RequestRules {
+    pub const MAX: usize = 64;
+
+    pub fn new(rules: Vec<RequestRule>) -> Result<RequestRules, Error> {
+        match rules.len() {
+            0 => Err(Error::RequestRules(
+                "at least one is needed; `* /` is every request",
+            )),
+            1..=RequestRules::MAX => Ok(RequestRules(rules)),
+            _ => Err(Error::RequestRules("a host has at most 64 of them")),
+        }
+    }
+
+    pub fn rules(&self) -> &[RequestRule] {
+        &self.0
+    }
+
+    /// These rules and others.
+    pub fn with(&self, others: &RequestRules) -> Result<RequestRules, Error> {
+        let new = others.0.iter().filter(|rule| !self.0.contains(rule));
+        RequestRules::new(self.0.iter().chain(new).cloned().collect())
+    }
+
+    /// Whether `other` allows every request that these allow. The answer may be `false` where several rules of `other` together
+    /// cover one of these.
+    pub fn is_within(&self, other: &RequestRules) -> bool {
+        let mut own = self.0.iter();
+        own.all(|rule| other.0.iter().any(|other| rule.is_within(other)))
+    }
+}
+
+impl fmt::Display for RequestRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join("; "))
+    }
+}
+
+impl FromStr for RequestRules {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<RequestRules, Error> {
+        let parts = text.split(';').map(str::trim);
+        let rules: Result<Vec<_>, _> = parts.map(RequestRule::parse).collect();
+        RequestRules::new(rules?)
     }
 }
 
@@ -240,9 +350,45 @@ mod tests {
             "G T /",
             "GET /a b",
             "GET /?x",
+            "GET /a;b",
+            "GET /it's",
+            "get /",
+            "GET'$(x)' /",
+            "GET, /",
         ] {
             assert!(RequestRule::parse(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn rules_lie_within_others_and_a_hint_is_the_smallest() {
+        let rules = |text: &str| text.parse::<RequestRules>().unwrap();
+        for (own, other, within) in [
+            ("GET /a", "GET,HEAD /a", true),
+            ("GET /a/b", "GET /a", true),
+            ("GET /ab", "GET /a", false),
+            ("* /a", "GET /a", false),
+            ("GET /a", "* /", true),
+            ("POST /a", "GET /", false),
+            ("GET /a; POST /b", "GET /; POST /b", true),
+            ("GET /a; POST /b", "GET /", false),
+        ] {
+            assert_eq!(rules(own).is_within(&rules(other)), within, "{own} {other}");
+        }
+        assert_eq!(rules("GET /a;POST /b").to_string(), "GET /a; POST /b");
+        assert!("".parse::<RequestRules>().is_err() && "GET /a;".parse::<RequestRules>().is_err());
+        let hint = |method: &str, path: &str| {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            RequestRule::exactly(&method, path).map(|rule| {
+                assert!(rule.matches(&method, path), "{rule}");
+                rule.to_string()
+            })
+        };
+        assert_eq!(hint("POST", "/a/b").as_deref(), Some("POST /a/b"));
+        for path in ["/a/../b", "/a%20b", "/it's", "/a;b", "*", "/a//b"] {
+            assert_eq!(hint("PUT", path).as_deref(), Some("PUT /"), "{path}");
+        }
+        assert_eq!(hint("G'T", "/"), None);
     }
 
     #[test]

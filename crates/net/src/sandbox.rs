@@ -10,11 +10,14 @@ use crate::exec_key::ExecKey;
 
 /// Makes sockets in a sandbox's network namespace. Calls may block.
 ///
-/// `local 198.18.0.0/15 dev lo` must be a route in the namespace, so that every address of the range is its own.
+/// `local 198.18.0.0/15 dev lo` must be a route in the namespace, so that every address of the range is its own. Where there is IPv6,
+/// `local fd61:7666:7300::/64 dev lo` must be one too.
 pub trait Sockets: Send + Sync {
     /// A listening TCP socket. One on an IPv6 address is for IPv6 alone (`IPV6_V6ONLY`), and may be bound to
     /// an address that is the namespace's own only by a route (`IPV6_FREEBIND`).
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener>;
+    /// Whether the namespace has IPv6. Must not block.
+    fn has_ipv6(&self) -> bool;
     /// A bound UDP socket.
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket>;
     /// Makes every address of the range one of the namespace's own (`local RANGE dev lo`). A range that is a route already
@@ -30,8 +33,8 @@ pub trait Attribution: Send + Sync {
 
 /// Is told what happens while commands run.
 pub trait Sink: Send + Sync {
-    /// Called when something is attempted that is not yet among the attempts of these commands, and so a bounded number of times
-    /// per command. Must not block.
+    /// Called when a command, one of the candidates, attempts something of a kind that it has not attempted before, and so a bounded
+    /// number of times per command. Must not block.
     fn attempted(&self, attempt: &Attempt);
 }
 

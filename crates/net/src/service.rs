@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use avfs_policy::{AddressRange, HostName, HostPattern, Ports};
 use tokio::runtime::Handle;
@@ -13,7 +14,7 @@ use crate::authority::Authority;
 use crate::config::{Bounds, Config};
 use crate::error::Error;
 use crate::execs::Execs;
-use crate::names::Names;
+use crate::names::{Addresses, Names};
 use crate::sandbox::Sockets;
 use crate::terms::Terms;
 use crate::trust::Trust;
@@ -41,6 +42,10 @@ pub(crate) struct Service {
     pub(crate) stop: CancellationToken,
     pub(crate) sockets: Arc<dyn Sockets>,
     pub(crate) handle: Handle,
+    /// Whether somebody has asked for the IPv6 address of a name. Nobody knows one before that, so nothing listens there.
+    asked_v6: AtomicBool,
+    /// Set once all that is listed listens there.
+    open_v6: OnceLock<()>,
     opened: Mutex<Opened>,
 }
 
@@ -75,12 +80,30 @@ impl Service {
             stop,
             sockets,
             handle,
+            asked_v6: AtomicBool::new(false),
+            open_v6: OnceLock::new(),
             opened: Mutex::default(),
         }
     }
 
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.common.config.bounds
+    }
+
+    /// Has names reached by IPv6 as well. `open` opens what all terms list by then. Blocks while another thread does it.
+    pub(crate) fn open_v6(&self, open: impl FnOnce()) {
+        self.open_v6.get_or_init(|| {
+            self.asked_v6.store(true, Ordering::Release);
+            open();
+        });
+    }
+
+    pub(crate) fn is_open_v6(&self) -> bool {
+        self.open_v6.get().is_some()
+    }
+
+    fn has_asked_v6(&self) -> bool {
+        self.asked_v6.load(Ordering::Acquire)
     }
 
     /// Notes that an address is listened on. `false` when it is already, or when there are too many.
@@ -134,18 +157,21 @@ impl Service {
                 .iter()
                 .any(|rule| rule.ports == Ports::Any);
         if any {
-            addresses.extend(USUAL_PORTS.map(wildcard));
+            addresses.extend(USUAL_PORTS.iter().flat_map(|port| self.wildcards(*port)));
         }
         for rule in terms.list.rules() {
             for port in rule.ports.named() {
                 let own = match &rule.pattern {
                     HostPattern::Range(range) if port < COMMANDS_PORTS && range.is_v6() => {
-                        Some(wildcard_v6(port))
+                        vec![wildcard_v6(port)]
                     }
-                    _ if port < COMMANDS_PORTS => Some(wildcard(port)),
-                    HostPattern::Name(name) => self.own_address(name, port),
-                    HostPattern::Range(range) => single(range).map(|ip| SocketAddr::new(ip, port)),
-                    HostPattern::Below(_) | HostPattern::AnyName => None,
+                    _ if port < COMMANDS_PORTS => self.wildcards(port),
+                    HostPattern::Name(name) => self.own_addresses(name, port),
+                    HostPattern::Range(range) => {
+                        let own = single(range).map(|ip| SocketAddr::new(ip, port));
+                        own.into_iter().collect()
+                    }
+                    HostPattern::Below(_) | HostPattern::AnyName => Vec::new(),
                 };
                 addresses.extend(own);
             }
@@ -164,13 +190,22 @@ impl Service {
             .filter(|rule| rule.pattern.matches(&host))
             .flat_map(|rule| rule.ports.named());
         let high = ports.filter(|port| *port >= COMMANDS_PORTS);
-        high.filter_map(|port| self.own_address(name, port))
+        high.flat_map(|port| self.own_addresses(name, port))
             .collect()
     }
 
-    fn own_address(&self, name: &HostName, port: u16) -> Option<SocketAddr> {
-        let address = self.names.address_of(name)?;
-        Some(SocketAddr::new(IpAddr::V4(address), port))
+    fn own_addresses(&self, name: &HostName, port: u16) -> Vec<SocketAddr> {
+        let Some(Addresses { v4, v6 }) = self.names.addresses_of(name) else {
+            return Vec::new();
+        };
+        let v6 = self.has_asked_v6().then_some(IpAddr::V6(v6));
+        let both = [IpAddr::V4(v4)].into_iter().chain(v6);
+        both.map(|address| SocketAddr::new(address, port)).collect()
+    }
+
+    fn wildcards(&self, port: u16) -> Vec<SocketAddr> {
+        let v6 = self.has_asked_v6().then(|| wildcard_v6(port));
+        [wildcard(port)].into_iter().chain(v6).collect()
     }
 }
 

@@ -15,8 +15,11 @@ pub struct Terms {
     pub observe: bool,
     /// How many bytes may be moved, in both directions together.
     pub max_bytes: Option<u64>,
-    /// How many bytes may be moved in a second, in both directions together.
+    /// How many bytes all commands of the sandbox may move in a second, in both directions together. The lowest rate of those that
+    /// are present holds for all.
     pub bytes_per_second: Option<NonZeroU64>,
+    /// How many connections all commands of the sandbox may have at once. The lowest number of those that are present holds.
+    pub connections: Option<u32>,
     /// Hosts whose requests are seen and held to rules.
     pub inspect: Vec<Inspect>,
     /// Headers that requests get on their way out: on port 443 where the host is inspected, on port 80 where that is allowed.

@@ -31,9 +31,10 @@ mod session;
 mod tests;
 mod transfer;
 
+pub use avfs_net::{RequestRule, RequestRules};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Hint, Host, HostError,
-    HostList, HostPort, HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
+    HostList, HostPattern, HostPort, HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{
@@ -64,8 +65,10 @@ pub use command::capture::HeldOutput;
 pub use command::control::Control;
 pub use command::defaults::DefaultKey;
 pub use command::exec::ExecRequest;
+pub use command::inspection::{InspectChange, Inspection};
 pub use command::mode::Mode;
 pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};
+pub use command::network_limits::NetworkLimits;
 pub use command::network_verbs::NetworkRecord;
 pub use command::observer::{EndedExec, ExecObserver};
 pub use command::options::{

@@ -3,7 +3,8 @@
 use super::Vault;
 use crate::error::Result;
 use avfs_api::wire::{
-    NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkSet, NetworkShow, NetworkState,
+    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLog, NetworkLogItem, NetworkSet,
+    NetworkShow, NetworkState,
 };
 
 impl Vault {
@@ -35,6 +36,20 @@ impl Vault {
     pub fn deny_host(&self, host: impl Into<String>) -> Result<NetworkState> {
         self.ask(&NetworkDeny {
             hosts: vec![host.into()],
+        })
+    }
+
+    /// Opens a host's TLS, and says which requests it may be sent, as `GET,HEAD /org/repo`. For the owner alone, but for fewer
+    /// requests than before.
+    pub fn inspect_host<R: Into<String>>(
+        &self,
+        host: impl Into<String>,
+        rules: impl IntoIterator<Item = R>,
+    ) -> Result<NetworkState> {
+        self.ask(&NetworkInspect {
+            host: host.into(),
+            rules: rules.into_iter().map(Into::into).collect(),
+            how: InspectHow::Set,
         })
     }
 

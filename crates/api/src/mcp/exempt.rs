@@ -56,6 +56,7 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "network_deny",
         "the tool that says what network a workspace has sets the whole list",
     ),
+    ("network_inspect", OWNER),
     (
         "network_log",
         "the answer of a command says what it tried to reach",

@@ -185,7 +185,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         stderr_b64,
         output,
         masked: report.masked,
-        network: network::used(&report.network, &report.attempts),
+        network: network::used(&report.network, &report.attempts, report.terms.network),
         readonly: request.readonly,
         kept_mounted: false,
         duration_ms: report.duration.as_millis() as u64,

@@ -18,12 +18,13 @@ pub(crate) fn profile(mode: Mode) -> ProfileWord {
 }
 
 pub(crate) fn item(mode: Mode) -> ModeItem {
-    let env = mode.env().iter();
+    let env = mode.env(false).iter();
     ModeItem {
         name: mode.to_string(),
         profile: mode.profile().to_string(),
         timeout_ms: mode.timeout().as_millis() as u64,
         toolset: toolset(mode).into(),
+        network: mode.network().to_string(),
         env: env
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect(),

@@ -4,18 +4,20 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkName,
-    NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
+    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkName, NetworkSet, NetworkShow, NetworkState,
+    NetworkUse, NetworkWord, RequestsItem,
 };
 use avfs_runtime::{
-    Attempt, Attempts, ExecNetwork, HostList, NetworkRecord, Select, Vault, VaultNetwork,
+    Attempt, Attempts, Error, ExecNetwork, HostList, HostPattern, InspectChange, NetworkLimits,
+    NetworkRecord, RequestRule, RequestRules, Select, Vault, VaultNetwork,
 };
 
 /// Execs in a listing when nobody says.
 const LISTED: usize = 100;
 
 pub(crate) fn show(ask: &Ask, vault: Select, _: NetworkShow) -> Reply<NetworkShow> {
-    Ok(state(ask.session.network(&vault)?))
+    state(ask, ask.session.network(&vault)?)
 }
 
 pub(crate) fn set(ask: &Ask, vault: Select, request: NetworkSet) -> Reply<NetworkSet> {
@@ -31,17 +33,33 @@ pub(crate) fn set(ask: &Ask, vault: Select, request: NetworkSet) -> Reply<Networ
             return Err(Failure::invalid(what).hint("run it with `avfs exec --network observe`"));
         }
     };
-    Ok(state(ask.session.network_set(&vault, network)?))
+    state(ask, ask.session.network_set(&vault, network)?)
 }
 
 pub(crate) fn allow(ask: &Ask, vault: Select, request: NetworkAllow) -> Reply<NetworkAllow> {
     let hosts = some_hosts(&request.hosts)?;
-    Ok(state(ask.session.network_allow(&vault, &hosts)?))
+    state(ask, ask.session.network_allow(&vault, &hosts)?)
 }
 
 pub(crate) fn deny(ask: &Ask, vault: Select, request: NetworkDeny) -> Reply<NetworkDeny> {
     let hosts = some_hosts(&request.hosts)?;
-    Ok(state(ask.session.network_deny(&vault, &hosts)?))
+    state(ask, ask.session.network_deny(&vault, &hosts)?)
+}
+
+pub(crate) fn inspect(ask: &Ask, vault: Select, request: NetworkInspect) -> Reply<NetworkInspect> {
+    let host: HostPattern = request.host.parse().map_err(Error::from)?;
+    let rules = || {
+        let parsed: Result<Vec<RequestRule>, _> =
+            request.rules.iter().map(|it| it.parse()).collect();
+        parsed.and_then(RequestRules::new).map_err(Error::from)
+    };
+    let change = match request.how {
+        InspectHow::Set => InspectChange::Set(rules()?),
+        InspectHow::Add => InspectChange::Add(rules()?),
+        InspectHow::Off if request.rules.is_empty() => InspectChange::Off,
+        InspectHow::Off => return Err(Failure::invalid("no rules go with `off`")),
+    };
+    state(ask, ask.session.network_inspect(&vault, host, &change)?)
 }
 
 pub(crate) fn log(ask: &Ask, vault: Select, request: NetworkLog) -> Reply<NetworkLog> {
@@ -63,7 +81,12 @@ fn some_hosts(texts: &[String]) -> Result<HostList, Failure> {
     }
 }
 
-fn state((vault, network): (Vault, VaultNetwork)) -> NetworkState {
+fn state(ask: &Ask, (vault, network): (Vault, VaultNetwork)) -> Result<NetworkState, Failure> {
+    let (inspection, limits) = ask.session.network_terms(&vault)?;
+    let requests = inspection.iter().map(|(host, rules)| RequestsItem {
+        host: host.to_string(),
+        allow: rules.rules().iter().map(ToString::to_string).collect(),
+    });
     let (word, hosts) = match network {
         VaultNetwork::Host => (NetworkWord::Host, Vec::new()),
         VaultNetwork::Listed(hosts) => {
@@ -71,11 +94,22 @@ fn state((vault, network): (Vault, VaultNetwork)) -> NetworkState {
             (network_word(&ExecNetwork::Listed(hosts)), texts)
         }
     };
-    NetworkState {
+    Ok(NetworkState {
         vault: vault.name.to_string(),
         network: word,
         hosts,
-    }
+        requests: requests.collect(),
+        limits: limits_item(limits),
+    })
+}
+
+/// None where the vault says nothing.
+pub(super) fn limits_item(limits: NetworkLimits) -> Option<NetworkLimitsItem> {
+    (!limits.is_empty()).then(|| NetworkLimitsItem {
+        connections: limits.connections.map(|it| it.get()),
+        bytes_per_second: limits.bandwidth.map(|it| it.bytes_per_second()),
+        bytes: limits.traffic.map(|it| it.bytes()),
+    })
 }
 
 fn logged(record: NetworkRecord) -> NetworkLogItem {
@@ -83,17 +117,26 @@ fn logged(record: NetworkRecord) -> NetworkLogItem {
         exec: record.exec.to_string(),
         at: items::time(record.entry.time),
         by: record.entry.principal.to_string(),
-        used: used(&ExecNetwork::default(), &record.attempts),
+        used: used(
+            &ExecNetwork::default(),
+            &record.attempts,
+            NetworkLimits::default(),
+        ),
     }
 }
 
 /// What a command reached, and what it needs if it was run to find out.
-pub(super) fn used(network: &ExecNetwork, attempts: &Attempts) -> NetworkUse {
+pub(super) fn used(
+    network: &ExecNetwork,
+    attempts: &Attempts,
+    limits: NetworkLimits,
+) -> NetworkUse {
     let observed = *network == ExecNetwork::Observe;
     NetworkUse {
         allowed: attempts.allowed.iter().map(item).collect(),
         denied: attempts.denied.iter().map(item).collect(),
         more: attempts.more,
+        limits: limits_item(limits),
         needs: observed.then(|| attempts.needs().iter().map(ToString::to_string).collect()),
     }
 }

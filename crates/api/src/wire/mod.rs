@@ -102,8 +102,9 @@ pub use mounts::{
     UnmountListing, UnmountedItem,
 };
 pub use network::{
-    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet,
-    NetworkShow, NetworkState, NetworkUse,
+    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse,
+    RequestsItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

@@ -14,9 +14,23 @@ pub struct NetworkUse {
     /// Hosts and ports beyond those listed.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub more: u64,
+    /// How much it may use, where the vault says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limits: Option<NetworkLimitsItem>,
     /// With the network `observe`: the smallest list that would have been enough.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub needs: Option<Vec<String>>,
+}
+
+/// How much network commands may use. What is null has no limit of the vault's.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkLimitsItem {
+    /// Connections of all commands of the vault at once (`vault set connections=…`).
+    pub connections: Option<u32>,
+    /// Bytes of all commands of the vault in a second, in both directions (`vault set bandwidth=…`).
+    pub bytes_per_second: Option<u64>,
+    /// Bytes of each command, in both directions (`vault set traffic=…`).
+    pub bytes: Option<u64>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -85,6 +99,49 @@ pub struct NetworkState {
     pub network: NetworkWord,
     /// The hosts on the list.
     pub hosts: Vec<String>,
+    /// Hosts whose TLS is opened, and which requests they may be sent.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub requests: Vec<RequestsItem>,
+    /// How much they may use, where the vault says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limits: Option<NetworkLimitsItem>,
+}
+
+/// Which requests a host may be sent.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestsItem {
+    /// A name, `*.example.com`, `*`, an address or a range of addresses.
+    pub host: String,
+    /// As `GET,HEAD /org/repo`. A request must match one of them.
+    pub allow: Vec<String>,
+}
+
+/// Says which requests the commands of a vault may make of a host, and opens its TLS for that. Allowing fewer than before is for
+/// everybody, all else for the owner.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkInspect {
+    /// A name, `*.example.com`, `*`, an address or a range of addresses; without a port.
+    pub host: String,
+    /// As `GET,HEAD /org/repo`, the path and all below it; `* /` is every request.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rules: Vec<String>,
+    /// What becomes of the rules.
+    #[serde(default)]
+    pub how: InspectHow,
+}
+
+/// What becomes of the rules of a host.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InspectHow {
+    /// They replace those that are there.
+    #[default]
+    Set,
+    /// They are added to those that are there.
+    Add,
+    /// The host has none any more, and its TLS is not opened.
+    Off,
 }
 
 /// Lists what commands of a vault tried to reach, the newest first.

@@ -126,6 +126,8 @@ pub struct ModeItem {
     pub timeout_ms: u64,
     /// The tools that MCP clients are given if they name none.
     pub toolset: String,
+    /// What commands may reach if the vault says nothing else.
+    pub network: String,
     /// Variables of every command's environment.
     pub env: BTreeMap<String, String>,
 }

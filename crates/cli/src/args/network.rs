@@ -38,8 +38,35 @@ Examples:
   avfs network deny example.com
   avfs network deny '*.example.org:8443'")]
     Deny(HostsArgs),
+    /// Open a host's TLS, and say which requests it may be sent
+    #[command(after_help = "\
+Examples:
+  avfs network inspect code.example.com 'GET,HEAD /'              reading alone
+  avfs network inspect code.example.com 'GET /org/repo' 'POST /org/repo/git-upload-pack'
+  avfs network inspect code.example.com --add 'POST /org/repo/issues'
+  avfs network inspect code.example.com --off
+
+A rule is METHODS PATH: the path and all below it; `* /` is every request. Each request on ports 80 and 443 must match one,
+and other ports of the host are refused. The host must be on the list as well. Opening TLS, --off and more requests
+than before are for the owner; fewer are for everybody.")]
+    Inspect(InspectArgs),
     /// List what commands tried to reach
     Log(NetworkLogArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// A name, *.example.com, an address or a range of addresses; without a port
+    pub host: String,
+    /// As 'GET,HEAD /org/repo'
+    #[arg(value_name = "RULE", required_unless_present = "off")]
+    pub rules: Vec<String>,
+    /// Keep the rules that are there
+    #[arg(long)]
+    pub add: bool,
+    /// Take all rules away, and do not open the host's TLS any more
+    #[arg(long, conflicts_with_all = ["rules", "add"])]
+    pub off: bool,
 }
 
 #[derive(Debug, Args)]

@@ -172,6 +172,7 @@ const WORDS: &[(&str, &str)] = &[
     ("network_set", "network set example.com,*.example.org:8443"),
     ("network_allow", "network allow example.com"),
     ("network_deny", "network deny example.com"),
+    ("network_inspect", "network inspect example.com --off"),
     ("network_log", "network log --denied"),
     ("port_forward", "port forward v 3000 8080 --listen ::1"),
     ("port_list", "port list"),

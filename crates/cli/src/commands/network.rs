@@ -7,8 +7,8 @@ use crate::output::exec::address;
 use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
-    NetworkAllow, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow, NetworkState,
-    NetworkWord,
+    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog,
+    NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkWord, RequestsItem,
 };
 
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -20,6 +20,15 @@ pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<(
         })?,
         NetworkVerb::Allow(HostsArgs { hosts }) => session.call(&NetworkAllow { hosts })?,
         NetworkVerb::Deny(HostsArgs { hosts }) => session.call(&NetworkDeny { hosts })?,
+        NetworkVerb::Inspect(args) => session.call(&NetworkInspect {
+            host: args.host,
+            rules: args.rules,
+            how: match (args.add, args.off) {
+                (_, true) => InspectHow::Off,
+                (true, false) => InspectHow::Add,
+                (false, false) => InspectHow::Set,
+            },
+        })?,
         NetworkVerb::Log(args) => return log(args, session, output),
     };
     output.answer(&state, state_text)
@@ -35,6 +44,33 @@ fn log(args: NetworkLogArgs, session: &mut Session, output: Output) -> Result<()
 }
 
 fn state_text(state: &NetworkState) -> String {
+    let mut text = reached_text(state);
+    for RequestsItem { host, allow } in &state.requests {
+        text += &format!(
+            "\nrequests to {host} are seen; allowed are:\n  {}",
+            allow.join("\n  ")
+        );
+    }
+    if let Some(limits) = state.limits {
+        text += &limits_text(limits);
+    }
+    text
+}
+
+fn limits_text(limits: NetworkLimitsItem) -> String {
+    let connections = limits.connections;
+    let rate = limits.bytes_per_second;
+    let lines = [
+        connections.map(|it| format!("\nat most {it} connections at once, all commands together")),
+        rate.map(|it| format!("\nat most {it} bytes a second, all commands together")),
+        limits
+            .bytes
+            .map(|it| format!("\nat most {it} bytes for each command")),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+fn reached_text(state: &NetworkState) -> String {
     let vault = &state.vault;
     match state.network {
         NetworkWord::None => format!("commands in {vault} have no network"),

@@ -277,12 +277,12 @@ fn info_text(details: &VaultDetails) -> String {
     table(&[], rows).trim_fmt()
 }
 
-/// `claude: profile moderate, timeout 120s, toolset core, CLAUDECODE=1`.
+/// `claude: profile moderate, timeout 120s, toolset core, network none, CLAUDECODE=1`.
 fn mode_text(mode: &ModeItem) -> String {
     let seconds = mode.timeout_ms / 1000;
     let mut text = format!(
-        "{}: profile {}, timeout {seconds}s, toolset {}",
-        mode.name, mode.profile, mode.toolset
+        "{}: profile {}, timeout {seconds}s, toolset {}, network {}",
+        mode.name, mode.profile, mode.toolset, mode.network
     );
     for (name, value) in &mode.env {
         text += &format!(", {name}={value}");

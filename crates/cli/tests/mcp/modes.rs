@@ -76,6 +76,17 @@ fn a_mode_is_a_set_of_settings() {
         assert_eq!(ran["result"]["stdout"], "own\n", "the vault goes first");
         assert_eq!(ran["request"]["timeout"], json!({"millis": 60_000}));
         assert_eq!(ran["request"]["profile"], "restrictive");
+        // No mode gives a network; with one that the owner gives, the variable does not say that there is none.
+        assert_eq!(home.json(&["vault", "info"])["mode"]["network"], "none");
+        assert_eq!(home.json(&["network", "show"])["network"], "none");
+        home.ok(&["vault", "unset", "env.CODEX_SANDBOX_NETWORK_DISABLED"]);
+        let variable = ["--shell", "echo $CODEX_SANDBOX_NETWORK_DISABLED"];
+        let said = |words: &[&str]| {
+            let words = [&["exec"], words, &variable].concat();
+            home.json(&words)["result"]["stdout"].clone()
+        };
+        assert_eq!(said(&[]), "1\n");
+        assert_eq!(said(&["--network", "a.example.test"]), "\n");
         // A fork has the settings of its source.
         home.ok(&["vault", "fork", "v", "f"]);
         assert_eq!(home.json(&["vault", "info", "f"])["mode"]["name"], "codex");

@@ -116,6 +116,49 @@ fn an_open_connection_is_cut() {
     });
 }
 
+/// What a job tried is in the journal while it runs, and what its entries say adds up to what it did.
+#[test]
+fn attempts_of_a_job_are_journaled_while_it_runs() {
+    with_names(&[A], |world| {
+        let (home, echo) = (&world.home, Echo::start());
+        let port = echo.port.to_string();
+        home.ok(&["write", "/loop.py", LOOP]);
+        let list = format!("a.example.test:{port},127.0.0.1:{port}");
+        home.ok(&["network", "set", &list]);
+        let words = ["--", "python3", "/loop.py", "a.example.test", &port];
+        let job = start(home, &words);
+        let logged = || home.json(&["network", "log"])["execs"].clone();
+        assert!(
+            wait_for(SOON, || logged().to_string().contains("a.example.test")),
+            "{:#}",
+            logged()
+        );
+        let polled = home.json(&["job", "poll", &job]);
+        assert_eq!(polled["running"], true, "{polled:#}");
+        // A refusal is another kind, which is told of as well.
+        home.ok(&["network", "set", "none"]);
+        assert!(
+            wait_for(SOON, || logged().to_string().contains("default:not-listed")),
+            "{:#}",
+            logged()
+        );
+        home.ok(&["job", "kill", &job]);
+        home.json(&["job", "wait", &job, "--timeout", "60s"]);
+        // One record, whose sums are those of the report, though the journal has several entries.
+        let execs = logged();
+        assert_eq!(execs.as_array().unwrap().len(), 1, "{execs:#}");
+        let connected = echo.seen.all();
+        let connected = connected.iter().filter(|it| *it == "connected").count();
+        let allowed = execs[0]["allowed"].as_array().unwrap();
+        let allowed = allowed.iter().filter(|it| it["port"] == echo.port);
+        let counted: u64 = allowed.map(|it| it["count"].as_u64().unwrap()).sum();
+        assert_eq!(counted, connected as u64, "{execs:#}");
+        let journal = home.json(&["audit", "--limit", "100"]);
+        let entries = journal.to_string().matches("exec_network").count();
+        assert!((2..=10).contains(&entries), "{journal:#}");
+    });
+}
+
 /// A list of the command's own is not the vault's, so a change of the vault's leaves it.
 #[test]
 fn the_owners_own_list_for_one_command_stays() {

@@ -1,6 +1,6 @@
 //! Programs that fetch something: each works on a listed host with and without variables about proxies, and is refused on another.
 
-use crate::{AVFS, World, behind_proxy, has, succeeded, with_names};
+use crate::{AVFS, WITHOUT_VARIABLES, World, behind_proxy, has, succeeded, with_names};
 use avfs_testkit::{Home, skip};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
@@ -93,6 +93,42 @@ fn available(world: &World, go: Option<&Path>) -> Vec<Client> {
         there
     });
     all
+}
+
+/// Clients that have IPv6 alone reach listed names too, on ports below and from 1024, and no others.
+#[test]
+fn a_client_of_ipv6_reaches_listed_names() {
+    behind_proxy(|world, _| {
+        let curl = |name: &str| {
+            let url = format!("https://{name}.example.test/");
+            let curl = ["curl", "-6", "-sS", "--cacert", "/ca.pem", &url];
+            world.run("a.example.test", &[&WITHOUT_VARIABLES[..], &curl].concat())
+        };
+        let v6 = ["test", "-e", "/proc/sys/net/ipv6"];
+        if world.run("none", &v6)["exit_code"] != 0 {
+            return skip("no IPv6 on this machine");
+        }
+        let reached = curl("a");
+        assert_eq!(succeeded(&reached), "hello");
+        assert_eq!(curl("b")["exit_code"], 6);
+        let looked = world.run("a.example.test", &["getent", "ahosts", "a.example.test"]);
+        let looked = succeeded(&looked);
+        assert!(
+            looked.contains("198.18.") && looked.contains("fd61:7666:7300::"),
+            "{looked}"
+        );
+        // IPv4 goes first, since the address is a unique local one (RFC 6724).
+        assert!(looked.starts_with("198.18."), "{looked}");
+    });
+    with_names(&["127.0.0.1 a.example.test"], |world| {
+        let url = format!("http://a.example.test:{}/", world.site.port);
+        let curl = ["curl", "-6", "-sS", &url];
+        let words = [&WITHOUT_VARIABLES[..], &curl].concat();
+        let ran = world.run(&world.list(&["a.example.test"]), &words);
+        if world.run("none", &["test", "-e", "/proc/sys/net/ipv6"])["exit_code"] == 0 {
+            assert_eq!(succeeded(&ran), "hello");
+        }
+    });
 }
 
 /// A directory with a client in Go, if there is a compiler.

@@ -3,7 +3,8 @@
 //! What an attacker may try, each with its test: every way to write a host, a request or a name so that a list is read
 //! otherwise than it is meant, addresses of the host and of its neighbours: `attacks.rs`; protocols that no list can check: `protocols.rs`;
 //! another command's list: `sharing.rs`; a wider network than the owner gave: `modes.rs`; a connection that outlives its
-//! permission: `changes.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
+//! permission: `changes.rs`; requests that an allowed host may not be sent: `requests.rs`; one request
+//! that two programs would read differently, and names that cannot be read: `disguises.rs`, `greetings.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
 //!
 //! Names are in `example.test`. Some tests give them addresses by the file `hosts` of the home; the others have a host that
 //! reaches nobody but by a proxy, so that ports 80 and 443 are served without root.
@@ -12,10 +13,15 @@
 mod attacks;
 mod changes;
 mod clients;
+mod disguises;
+mod git_host;
+mod greetings;
 mod judge;
+mod limits;
 mod modes;
 mod protocols;
 mod registries;
+mod requests;
 mod servers;
 mod sharing;
 
@@ -76,14 +82,22 @@ fn behind_proxy(check: impl Fn(&World, &HostProxy)) {
 fn behind_proxy_with(home: Home, check: impl Fn(&World, &HostProxy)) {
     let site = Site::start();
     let proxy = HostProxy::start(site.port);
+    begin(&home, &proxy, &site.trusted);
+    home.ok(&["write", "/ca.pem", &site.trusted]);
+    check(&World { home, site }, &proxy);
+}
+
+/// Starts the daemon of a home behind a proxy, with a vault. It takes this certificate for one of an authority of the host's.
+fn begin(home: &Home, proxy: &HostProxy, trusted: &str) {
+    let file = home.path().join("authorities-of-the-host.pem");
+    fs::write(&file, trusted).unwrap();
     // The daemon gets its environment from whoever starts it.
     let mut create = home.command(&["vault", "create", "v"]);
     let created = create
         .env("HTTP_PROXY", &proxy.url)
-        .env("HTTPS_PROXY", &proxy.url);
+        .env("HTTPS_PROXY", &proxy.url)
+        .env("SSL_CERT_FILE", &file);
     assert!(created.output().unwrap().status.success());
-    home.ok(&["write", "/ca.pem", &site.trusted]);
-    check(&World { home, site }, &proxy);
 }
 
 impl World {

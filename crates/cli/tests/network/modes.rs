@@ -65,6 +65,11 @@ fn a_command_has_its_vaults_list_and_what_is_added() {
         // What is asked for goes before what the vault says.
         assert_ne!(fetch(&["--network", "none"], "a")["exit_code"], 0);
         assert_ne!(fetch(&["--profile", "restrictive"], "a")["exit_code"], 0);
+        // No profile gives more than the vault's list.
+        for profile in ["moderate", "permissive"] {
+            assert_eq!(succeeded(&fetch(&["--profile", profile], "a")), "hello");
+            assert_ne!(fetch(&["--profile", profile], "b")["exit_code"], 0);
+        }
         assert_eq!(
             home.json(&["network", "show"])["hosts"]
                 .as_array()

@@ -25,7 +25,7 @@ const NAMES: [&str; 2] = ["*.example.test", "example.test"];
 pub struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
-    fn note(&self, what: String) {
+    pub fn note(&self, what: String) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(what);
     }
@@ -114,6 +114,13 @@ fn answer(
         .lines()
         .find_map(|line| line.strip_prefix("host:"))
         .unwrap_or_default();
+    // What is not read would make closing a reset.
+    let length = lower
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"))
+        .and_then(|length| length.trim().parse().ok())
+        .unwrap_or(0);
+    io::copy(&mut (&mut stream).take(length), &mut io::sink())?;
     // A proxy's client says the whole address.
     let path = match uri.strip_prefix("http://") {
         Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
@@ -144,7 +151,7 @@ fn answer(
     stream.flush()
 }
 
-fn read_head(stream: &mut impl Read) -> io::Result<String> {
+pub fn read_head(stream: &mut impl Read) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && head.len() < 64 << 10 {
@@ -154,7 +161,8 @@ fn read_head(stream: &mut impl Read) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-fn certificate() -> (String, Arc<ServerConfig>) {
+/// A certificate for all names, and what to trust for it.
+pub fn certificate() -> (String, Arc<ServerConfig>) {
     let mut parameters = CertificateParams::default();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     // Two certificates of one name would be taken for one that signed itself.
@@ -261,14 +269,14 @@ impl Echo {
     }
 }
 
-fn listen() -> (TcpListener, u16) {
+pub fn listen() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
     (listener, port)
 }
 
 /// Serves each connection on a thread of its own. A connection that breaks has ended.
-fn each_connection(
+pub fn each_connection(
     listener: TcpListener,
     serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static,
 ) {

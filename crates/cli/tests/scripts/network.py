@@ -28,7 +28,7 @@ def answer(stream):
             got += piece
     except TimeoutError:
         got += b" and open"
-    except ConnectionResetError:
+    except (ConnectionResetError, BrokenPipeError):
         got += b"reset"
     return got.decode("latin-1") or "closed"
 
@@ -43,6 +43,14 @@ def connected(address, family=socket.AF_INET):
 def talk(address, text):
     with connected(address) as stream:
         stream.sendall(text.encode("latin-1"))
+        return answer(stream)
+
+
+def ended(address, text):
+    """Says that nothing more comes, so that the other end closes when it has answered."""
+    with connected(address) as stream:
+        stream.sendall(text.encode("latin-1"))
+        stream.shutdown(socket.SHUT_WR)
         return answer(stream)
 
 
@@ -77,6 +85,32 @@ def socks_address(packed, port):
         stream.sendall(b"\5\1\0" + bytes([5, 1, 0, kind]) + packed + struct.pack(">H", port))
         stream.recv(2)
         return str(stream.recv(10)[1])
+
+
+def socks_four(text):
+    """SOCKS 4 or 4a, as it is written. 90 is granted, 91 is not."""
+    with connected(SOCKS) as stream:
+        stream.sendall(text.encode("latin-1"))
+        stream.shutdown(socket.SHUT_WR)
+        got = stream.recv(8)
+        return str(got[1]) if got else "closed"
+
+
+def opened(name, protocols, text):
+    """TLS to a name that offers these protocols, then these bytes."""
+    import ssl
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    with connected(socket.getaddrinfo(name, 443, socket.AF_INET)[0][4]) as stream:
+        try:
+            inside = context.wrap_socket(stream, server_hostname=name)
+        except OSError as error:
+            return f"no greeting: {error}"
+        with inside:
+            inside.sendall(text.encode("latin-1"))
+            return f"{inside.selected_alpn_protocol()}: {answer(inside)}"
 
 
 def named(name, port, text):
@@ -176,7 +210,8 @@ def undumpable(authority, path):
 
 WAYS = {
     "proxy": lambda text: talk(HTTP, text), "tunnel": tunnel, "inside": inside_tunnel, "socks": socks,
-    "socks_address": socks_address, "named": named, "greet": greet, "dns": dns, "dns_tcp": dns_tcp, "udp": udp,
+    "ended": lambda name, port, text: ended(socket.getaddrinfo(name, port, socket.AF_INET)[0][4], text),
+    "ended_proxy": lambda text: ended(HTTP, text), "socks_four": socks_four, "opened": opened, "socks_address": socks_address, "named": named, "greet": greet, "dns": dns, "dns_tcp": dns_tcp, "udp": udp,
     "tcp": tcp, "make": make, "in_flight": in_flight, "closed": closed_at_once, "undumpable": undumpable,
 }
 

@@ -80,7 +80,15 @@ pub(crate) fn open_listed(service: &Arc<Service>, terms: &Terms) -> Result<(), E
 }
 
 /// Opens what a name needs that a client has just asked for. Blocks.
-pub(super) fn open_name(service: &Arc<Service>, name: &HostName) {
+pub(super) fn open_name(service: &Arc<Service>, name: &HostName, v6: bool) {
+    if v6 {
+        service.open_v6(|| {
+            for terms in service.execs.all_terms() {
+                // Its command was let in, and can use IPv4 and the proxies if this fails.
+                let _ = open_listed(service, &terms);
+            }
+        });
+    }
     for address in service.addresses_of_name(name) {
         if open(service, address, Listens::Transparent).is_err() {
             note_taken(service, address);

@@ -1,11 +1,11 @@
 //! Names inside a sandbox: a listed name has an address of its own, every other name does not exist. No question leaves.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use avfs_policy::{Denial, Host, HostName, HostPort};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::rdata::A;
+use hickory_proto::rr::rdata::{A, AAAA};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::accept::{open_name, reset};
 use crate::attempts::Door;
 use crate::execs::Who;
+use crate::names::Addresses;
 use crate::refusal::Refusal;
 use crate::sandbox::{DNS, Ends, Transport};
 use crate::service::Service;
@@ -97,8 +98,8 @@ async fn answer(
     reply.metadata.response_code = match question {
         None => ResponseCode::NotImp,
         Some(question) => match look_up(service, question, transport, peer).await {
-            Ok(address) => {
-                reply.answers.extend(record(question, address));
+            Ok(addresses) => {
+                reply.answers.extend(record(service, question, addresses));
                 ResponseCode::NoError
             }
             Err(code) => code,
@@ -107,12 +108,16 @@ async fn answer(
     reply.to_vec().ok()
 }
 
-/// Only a question for an IPv4 address gets a record. For IPv6 addresses, and for HTTPS and SVCB records, which could hold
-/// keys to encrypt the server name with, the name exists and has none.
-fn record(question: &Query, address: Ipv4Addr) -> Option<Record> {
-    let wanted = question.query_class == DNSClass::IN && question.query_type == RecordType::A;
+/// Only questions for addresses get a record. For HTTPS and SVCB records, which could hold keys to encrypt the server name with, and
+/// for all others, the name exists and has none.
+fn record(service: &Service, question: &Query, addresses: Addresses) -> Option<Record> {
+    let data = match question.query_type {
+        RecordType::A => RData::A(A(addresses.v4)),
+        RecordType::AAAA if service.sockets.has_ipv6() => RData::AAAA(AAAA(addresses.v6)),
+        _ => return None,
+    };
     let name = question.name.clone();
-    wanted.then(|| Record::from_rdata(name, SECONDS, RData::A(A(address))))
+    (question.query_class == DNSClass::IN).then(|| Record::from_rdata(name, SECONDS, data))
 }
 
 async fn look_up(
@@ -120,7 +125,7 @@ async fn look_up(
     question: &Query,
     transport: Transport,
     peer: SocketAddr,
-) -> Result<Ipv4Addr, ResponseCode> {
+) -> Result<Addresses, ResponseCode> {
     let name = match host_name(&question.name) {
         Ok(name) => name,
         Err(refusal) => {
@@ -137,20 +142,22 @@ async fn look_up(
         service.execs.refused(&who, Door::Dns, &refusal);
         return Err(ResponseCode::NXDomain);
     }
+    let v6 = question.query_type == RecordType::AAAA && service.sockets.has_ipv6();
     // Most names are known and their ports open, which costs no thread.
-    if let Some(address) = service.names.address_of(&name)
+    if let Some(addresses) = service.names.addresses_of(&name)
+        && (!v6 || service.is_open_v6())
         && service
             .addresses_of_name(&name)
             .iter()
             .all(|own| service.is_claimed(*own))
     {
-        return Ok(address);
+        return Ok(addresses);
     }
     let opener = Arc::clone(service);
     let opened = tokio::task::spawn_blocking(move || {
-        let address = opener.names.address_of(&name);
-        open_name(&opener, &name);
-        address
+        let addresses = opener.names.addresses_of(&name);
+        open_name(&opener, &name, v6);
+        addresses
     });
     // Too many names: the client may try again, and the name is not said to be missing.
     opened.await.ok().flatten().ok_or(ResponseCode::ServFail)

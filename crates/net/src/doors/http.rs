@@ -110,6 +110,9 @@ async fn serve(
         () = silence(&connection.meter, bounds.idle_time) => {}
         () = connection.cut.cancelled() => {}
     }
+    if let Some(refusal) = connection.spent() {
+        connection.refused(Door::Http, &refusal);
+    }
 }
 
 const MAX_HEADERS: usize = 128;

@@ -165,5 +165,5 @@ async fn raw(
     let sent = outside.write_all(first).await;
     sent.map_err(|error| Refusal::Unreachable(at.clone(), error.to_string()))?;
     relay(connection, service.bounds().idle_time, stream, &mut outside).await;
-    Ok(())
+    connection.spent().map_or(Ok(()), Err)
 }

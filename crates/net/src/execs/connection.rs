@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     who: Who,
     pub(crate) cut: CancellationToken,
     pub(crate) meter: Arc<Meter>,
+    /// The most connections of its sandbox, if there were as many when it came. It is then served for the refusals alone.
+    beyond: Option<u32>,
     _permits: [OwnedSemaphorePermit; 2],
 }
 
@@ -38,7 +40,9 @@ impl Connection {
         let mut state = execs.lock();
         let keys = state.keys_of(&who);
         let accounts = keys.iter().filter_map(|key| state.present.get(key));
-        let accounts = accounts.map(|present| present.account.clone()).collect();
+        let accounts = accounts.map(|present| present.account.clone());
+        let accounts = accounts.chain([Arc::clone(&execs.shared)]).collect();
+        let beyond = state.connections_used_up();
         let (id, cut) = (state.next, stop.child_token());
         state.next += 1;
         let meter = Arc::new(Meter::new(accounts));
@@ -48,6 +52,7 @@ impl Connection {
             cut: cut.clone(),
             meter: Arc::clone(&meter),
             current: None,
+            counts: beyond.is_none(),
         };
         state.live.insert(id, live);
         drop(state);
@@ -57,6 +62,7 @@ impl Connection {
             who,
             cut,
             meter,
+            beyond,
             _permits: permits,
         }
     }
@@ -64,18 +70,27 @@ impl Connection {
     /// Decides on a target of this connection, and counts it if it is allowed. From then on the connection is cut when the terms
     /// no longer allow it.
     pub(crate) fn open(&self, door: Door, at: &HostPort) -> Result<(), Refusal> {
+        if let Some(most) = self.beyond {
+            return Err(Refusal::TooMany(at.clone(), most));
+        }
+        if let Some(most) = self.meter.spent() {
+            return Err(Refusal::TooMuch(at.clone(), most));
+        }
         // In one hold of the lock, so that a change of the terms either is seen here or sees the target.
         let judged = {
             let mut state = self.execs.lock();
-            let judged = state.judge(&self.who, &at.host, at.port);
-            let inspected = state.inspects(&self.who, &at.host);
+            let mut judged = state.judge(&self.who, &at.host, at.port);
+            let target = Target {
+                at: at.clone(),
+                address: None,
+                seen: sees(door, at) || state.inspects(&self.who, &at.host) && at.port == 443,
+                request: None,
+            };
+            if matches!(judged, Judged::Allowed { .. }) && state.is_unseen(&self.who, &target) {
+                judged = Judged::Unseen;
+            }
             if let Some(live) = state.live.get_mut(&self.id) {
-                let target = || Target {
-                    at: at.clone(),
-                    address: None,
-                    inspected,
-                };
-                live.target = matches!(judged, Judged::Allowed { .. }).then(target);
+                live.target = matches!(judged, Judged::Allowed { .. }).then_some(target);
             }
             judged
         };
@@ -96,6 +111,10 @@ impl Connection {
                 self.switch(None);
                 Err(Refusal::Denied(at.clone(), denial))
             }
+            Judged::Unseen => {
+                self.switch(None);
+                Err(Refusal::Unseen(at.clone()))
+            }
         }
     }
 
@@ -114,24 +133,26 @@ impl Connection {
         self.execs.lock().inspects(&self.who, host)
     }
 
-    /// Whether every command that it may come from may make this request. All rules for the host must allow it.
+    /// Whether every command that it may come from may make this request. All rules for the host must allow it. From then on the
+    /// connection is cut when they no longer do.
     pub(crate) fn check_request(&self, at: &HostPort, head: &Parts) -> Result<(), Refusal> {
-        let state = self.execs.lock();
+        let mut state = self.execs.lock();
         let (method, path) = (&head.method, head.uri.path());
-        let allowed = state.terms_of(&self.who).all(|terms| {
-            let mut rules = terms
-                .inspect
-                .iter()
-                .filter(|inspect| inspect.is_for(&at.host));
-            rules.all(|inspect| inspect.allows(method, path))
-        });
-        match allowed {
-            true => Ok(()),
-            false => {
-                let request = Kind::printable(&format!("{method} {path}"));
-                Err(Refusal::Request(at.clone(), request))
+        let refusing = state.refusing(&self.who, &at.host, method, path);
+        if refusing.is_empty() {
+            if let Some(live) = state.live.get_mut(&self.id)
+                && let Some(target) = &mut live.target
+            {
+                target.request = Some((method.clone(), path.to_owned()));
             }
+            return Ok(());
         }
+        let hints: Option<Vec<String>> = refusing.iter().map(|it| it.hint(method, path)).collect();
+        Err(Refusal::Request {
+            at: at.clone(),
+            request: Kind::printable(&format!("{method} {path}")),
+            allow: hints.map(|hints| hints.join(" && ")),
+        })
     }
 
     /// The secrets for a request: those that every command has that it may come from.
@@ -161,7 +182,11 @@ impl Connection {
         let shared: Vec<_> = shared.map(Secret::header).collect();
         // The answer to TRACE is the request.
         match !shared.is_empty() && head.method == Method::TRACE {
-            true => Err(Refusal::Request(at.clone(), head.method.to_string())),
+            true => Err(Refusal::Request {
+                at: at.clone(),
+                request: head.method.to_string(),
+                allow: None,
+            }),
             false => Ok(shared),
         }
     }
@@ -181,6 +206,14 @@ impl Connection {
         }
     }
 
+    /// Why its bytes have ended, if that is because there may be no more.
+    pub(crate) fn spent(&self) -> Option<Refusal> {
+        let most = self.meter.spent()?;
+        let state = self.execs.lock();
+        let target = state.live.get(&self.id)?.target.as_ref()?;
+        Some(Refusal::TooMuch(target.at.clone(), most))
+    }
+
     /// Counts a refusal after the target was decided on.
     pub(crate) fn refused(&self, door: Door, refusal: &Refusal) {
         self.execs.refused(&self.who, door, refusal);
@@ -195,6 +228,11 @@ impl Connection {
             live.current = next.map(|kind| (kind, moved));
         }
     }
+}
+
+/// Whether what comes by this door is read as requests, whatever the terms say.
+fn sees(door: Door, at: &HostPort) -> bool {
+    door == Door::Http || at.port == 80
 }
 
 impl Drop for Connection {

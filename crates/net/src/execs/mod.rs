@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use avfs_policy::{Denial, Host, HostPort, Verdict};
+use avfs_policy::{Denial, Host, HostPort, Ports, Verdict};
+use hyper::Method;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
+use crate::requests::Inspect;
 use crate::sandbox::{Attribution, Ends, Sink};
 use crate::terms::Terms;
 
@@ -27,6 +29,8 @@ pub(crate) struct Execs {
     attribution: Arc<dyn Attribution>,
     sink: Arc<dyn Sink>,
     resolutions: Arc<Semaphore>,
+    /// What all of them move together.
+    shared: Arc<Account>,
     bounds: Bounds,
 }
 
@@ -51,6 +55,8 @@ struct Live {
     meter: Arc<Meter>,
     /// What the bytes that pass now are counted for, and how many had passed before.
     current: Option<(Kind, Moved)>,
+    /// Whether it is one of those that the sandbox may have.
+    counts: bool,
 }
 
 /// Bytes in and out.
@@ -61,7 +67,9 @@ struct Target {
     at: HostPort,
     address: Option<IpAddr>,
     /// Whether its requests are seen.
-    inspected: bool,
+    seen: bool,
+    /// The last one that was allowed.
+    request: Option<(Method, String)>,
 }
 
 /// Which commands something may come from.
@@ -75,8 +83,13 @@ pub(crate) enum Who {
 
 /// What the terms say.
 enum Judged {
-    Allowed { rule: String, outcome: Outcome },
+    Allowed {
+        rule: String,
+        outcome: Outcome,
+    },
     Denied(Denial),
+    /// Allowed by the list, but requests to the host must be seen, and would not be.
+    Unseen,
 }
 
 impl Execs {
@@ -90,6 +103,7 @@ impl Execs {
             attribution,
             sink,
             resolutions: Arc::new(Semaphore::new(bounds.resolutions_per_sandbox)),
+            shared: Arc::default(),
             bounds,
         }
     }
@@ -106,12 +120,15 @@ impl Execs {
         if state.present.len() >= self.bounds.execs_per_sandbox {
             return Err(Error::TooManyExecs(self.bounds.execs_per_sandbox));
         }
+        let account = Arc::new(Account::default());
+        account.set_max(terms.max_bytes);
         let present = Present {
-            account: Arc::new(Account::new(&terms)),
+            account,
             terms,
             attempts: Table::default(),
         };
         state.present.insert(key, present);
+        self.shared.set_rate(state.rate());
         state.cut_what_is_denied();
         Ok(())
     }
@@ -120,9 +137,10 @@ impl Execs {
     pub(crate) fn update(&self, key: ExecKey, terms: Arc<Terms>) {
         let mut state = self.lock();
         if let Some(present) = state.present.get_mut(&key) {
-            present.account.change(&terms);
+            present.account.set_max(terms.max_bytes);
             present.terms = terms;
         }
+        self.shared.set_rate(state.rate());
         state.cut_what_is_denied();
     }
 
@@ -131,6 +149,7 @@ impl Execs {
         let mut state = self.lock();
         state.settle();
         let left = state.present.remove(&key);
+        self.shared.set_rate(state.rate());
         for live in state.live.values_mut() {
             if let Who::These(keys) = &mut live.who {
                 keys.retain(|other| *other != key);
@@ -251,6 +270,23 @@ impl State {
         present.map(|present| &present.terms)
     }
 
+    /// The lowest rate of all commands.
+    fn rate(&self) -> Option<u64> {
+        let terms = self.present.values().map(|present| &present.terms);
+        terms
+            .filter_map(|terms| terms.bytes_per_second)
+            .min()
+            .map(u64::from)
+    }
+
+    /// The lowest number of connections of all commands, if there are that many.
+    fn connections_used_up(&self) -> Option<u32> {
+        let terms = self.present.values().map(|present| &present.terms);
+        let most = terms.filter_map(|terms| terms.connections).min()?;
+        let open = self.live.values().filter(|live| live.counts).count();
+        (open >= most as usize).then_some(most)
+    }
+
     /// Allowed if the terms of every command that it may come from allow it, and there is one.
     fn judge(&self, who: &Who, host: &Host, port: u16) -> Judged {
         let mut judged = Judged::Denied(Denial::NotListed);
@@ -282,6 +318,26 @@ impl State {
     fn inspects(&self, who: &Who, host: &Host) -> bool {
         let mut terms = self.terms_of(who);
         terms.any(|terms| terms.inspect.iter().any(|inspect| inspect.is_for(host)))
+    }
+
+    /// Whether requests to the target must be seen, and are not. Secrets are for the usual ports; rules hold on all.
+    fn is_unseen(&self, who: &Who, target: &Target) -> bool {
+        let HostPort { host, port } = &target.at;
+        let mut inspects = self.terms_of(who).flat_map(|terms| &terms.inspect);
+        let usual = Ports::Web.has(*port);
+        !target.seen && inspects.any(|it| it.is_for(host) && (usual || it.has_rules()))
+    }
+
+    /// What has rules about the host that do not allow a request, each once.
+    fn refusing(&self, who: &Who, host: &Host, method: &Method, path: &str) -> Vec<Inspect> {
+        let all = self.terms_of(who).flat_map(|terms| &terms.inspect);
+        let mut refusing: Vec<Inspect> = Vec::new();
+        for inspect in all.filter(|it| it.is_for(host) && !it.allows(method, path)) {
+            if !refusing.contains(inspect) {
+                refusing.push(inspect.clone());
+            }
+        }
+        refusing
     }
 
     /// Adds the bytes that have passed to what they are for.
@@ -325,8 +381,14 @@ impl State {
         let judged = self.judge(&live.who, host, port);
         let address = target.address;
         let address = address.map(|address| self.check_resolved(&live.who, address, port));
-        let unseen = self.inspects(&live.who, host) && !target.inspected;
-        if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) || unseen {
+        let unseen = self.is_unseen(&live.who, target);
+        let request = target.request.as_ref();
+        let refused = request.is_some_and(|(method, path)| {
+            let refusing = self.refusing(&live.who, host, method, path);
+            !refusing.is_empty()
+        });
+        let denied = matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_)));
+        if denied || unseen || refused {
             live.cut.cancel();
         }
     }

@@ -1,7 +1,7 @@
 //! What commands do in a sandbox: ask for names, connect, and talk to proxies.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ pub const NULL: u16 = 10;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     Address(Ipv4Addr),
+    AddressV6(Ipv6Addr),
     /// The name exists, and has no such record.
     Empty,
     NoSuchName,
@@ -43,6 +44,10 @@ fn answer(bytes: &[u8]) -> Answer {
     assert_eq!(bytes[..2], [0x12, 0x34]);
     match (bytes[3] & 15, bytes[7]) {
         (0, 0) => Answer::Empty,
+        (0, 1) if bytes[bytes.len() - 18..][..2] == [0, 16] => {
+            let last: [u8; 16] = bytes[bytes.len() - 16..].try_into().unwrap();
+            Answer::AddressV6(last.into())
+        }
         (0, 1) => {
             let last: [u8; 4] = bytes[bytes.len() - 4..].try_into().unwrap();
             Answer::Address(last.into())

@@ -1,7 +1,7 @@
 //! Network namespaces: one per test, and one per sandbox.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::mpsc;
@@ -68,6 +68,8 @@ impl Space {
             assert_eq!(made, 0, "{}", io::Error::last_os_error());
             loopback_up();
             add_route(Ipv4Addr::new(198, 18, 0, 0).into(), 15).unwrap();
+            let v6 = Ipv6Addr::new(0xfd61, 0x7666, 0x7300, 0, 0, 0, 0, 0);
+            add_route(v6.into(), 64).unwrap();
             for task in receiver {
                 task();
             }
@@ -88,6 +90,10 @@ impl Space {
 impl Sockets for Space {
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener> {
         self.run(move || listen_on(address))
+    }
+
+    fn has_ipv6(&self) -> bool {
+        true
     }
 
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {

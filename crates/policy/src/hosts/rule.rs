@@ -210,16 +210,24 @@ fn bracketed_range(text: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostPattern::Name(name) => name.fmt(f),
+            HostPattern::Below(name) => write!(f, "*.{name}"),
+            HostPattern::AnyName => f.write_str("*"),
+            HostPattern::Range(range) => range.fmt(f),
+        }
+    }
+}
+
 impl fmt::Display for HostRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pattern {
-            HostPattern::Name(name) => name.fmt(f)?,
-            HostPattern::Below(name) => write!(f, "*.{name}")?,
-            HostPattern::AnyName => f.write_str("*")?,
             HostPattern::Range(range) if range.is_v6() && self.ports != Ports::Web => {
                 write!(f, "[{range}]")?;
             }
-            HostPattern::Range(range) => range.fmt(f)?,
+            pattern => pattern.fmt(f)?,
         }
         match self.ports {
             Ports::Web => Ok(()),

@@ -1,20 +1,23 @@
 //! One exec as every step of its story knows it: the request, the terms, and how it is recorded.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
 use avfs_vault::{
     Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
-    NewVersion, Principal, Vault, VaultName, VaultPath,
+    NewVersion, Principal, Vault, VaultId, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::bounds::head_of;
 use crate::command::exec::ExecRequest;
+use crate::command::inspection::Inspection;
 use crate::command::network::ExecNetwork;
+use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{Branch, CheckpointMode, Terms};
 use crate::command::report::{
     Asked, Attempts, Captured, ExecReport, ExecStatus, ExecTerms, Timings,
@@ -23,6 +26,7 @@ use crate::command::run::Ran;
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch, each_change};
 use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
+use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
 use crate::session::Session;
@@ -58,6 +62,9 @@ pub(crate) struct Call {
     pub cwd: VaultPath,
     pub terms: Terms,
     pub network: ExecNetwork,
+    /// Which requests it may make.
+    pub inspection: Inspection,
+    pub network_limits: NetworkLimits,
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,
@@ -129,6 +136,7 @@ impl Call {
                 asked: self.request.options.asked_limits(),
                 nofile: self.terms.nofile,
                 profile: self.terms.profile,
+                network: self.network_limits,
             },
             timings,
         }
@@ -157,6 +165,12 @@ impl Call {
         let wanted = self.request.options.detail.patch;
         let trees = self.runtime.inner.vaults.trees();
         wanted.then(|| changes.patch(trees)).transpose()
+    }
+
+    /// On which terms its network is served, but for its secrets.
+    pub fn network_terms(&self) -> avfs_net::Terms {
+        let terms = self.inspection.added_to(self.network.terms());
+        self.network_limits.added_to(terms)
     }
 
     /// The kind of sandbox that it needs.
@@ -250,15 +264,19 @@ impl Call {
         self.record_with(JournalEvent::ExecNetwork, json!(attempts))
     }
 
+    /// Writes what it tries to reach into the journal, while it runs.
+    pub fn network_journal(&self) -> Journal {
+        let (session, vault, exec) = (self.runtime.clone(), self.vault.id, self.exec);
+        Arc::new(move |tried, others| {
+            let attempts = Attempts::from(tried.clone(), others);
+            let of = (&session, vault, exec);
+            record_of(of, JournalEvent::ExecNetwork, json!(attempts))
+        })
+    }
+
     fn record_with(&self, event: JournalEvent, details: serde_json::Value) -> Result<()> {
-        self.runtime.inner.vaults.record(NewJournalEntry {
-            vault: Some(self.vault.id),
-            exec: Some(self.exec),
-            principal: self.by(),
-            operation: event.into(),
-            details,
-        })?;
-        Ok(())
+        let of = (&self.runtime, self.vault.id, self.exec);
+        record_of(of, event, details)
     }
 
     pub fn details(&self, decision: &Decision) -> serde_json::Value {
@@ -297,6 +315,22 @@ impl Call {
             details["fork_of"] = json!(self.asked.as_str());
         }
     }
+}
+
+/// Writes an entry of an exec into the journal.
+fn record_of(
+    (session, vault, exec): (&Session, VaultId, ExecId),
+    event: JournalEvent,
+    details: serde_json::Value,
+) -> Result<()> {
+    session.inner.vaults.record(NewJournalEntry {
+        vault: Some(vault),
+        exec: Some(exec),
+        principal: session.principal(),
+        operation: event.into(),
+        details,
+    })?;
+    Ok(())
 }
 
 /// Names the proxies of the sandbox, for programs that look for them. What connects by itself gets there as well. What

@@ -99,6 +99,7 @@ impl Session {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
         };
+        let network = ExecNetwork::of(&request.options, &settings)?;
         let call = Call {
             runtime: self.clone(),
             exec: ExecId::new(),
@@ -106,8 +107,10 @@ impl Session {
             vault,
             cwd,
             terms: Terms::new(&request.options, &settings),
-            network: ExecNetwork::of(&request.options, &settings)?,
-            env: settings.with_environment(&request.env),
+            env: settings.with_environment(&request.env, &network),
+            network,
+            inspection: settings.inspection,
+            network_limits: settings.network_limits,
             request,
         };
         check_command(&call.request.command, &call.env)?;
@@ -364,8 +367,9 @@ impl Checkpointed {
         let assignment = Assignment {
             exec: call.exec,
             command,
-            network: secrets.added_to(call.network.terms()),
+            network: secrets.added_to(call.network_terms()),
             network_now: call.network_now(),
+            network_journal: call.network_journal(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,
             output_limit: call.terms.output_limit,
@@ -378,8 +382,8 @@ impl Checkpointed {
             runtime: Runtime::clone(&call.runtime),
         };
         let ran = run(session, assignment, sink)?;
-        if !ran.attempts.is_empty() {
-            call.record_network(&ran.attempts)?;
+        if !ran.untold.is_empty() {
+            call.record_network(&ran.untold)?;
         }
         self.viewed.branched.permitted.timings.run_us = micros(started);
         Ok(Ended {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::command::network::VaultNetwork;
 use crate::command::options::Profile;
 use crate::{Error, Result};
 
@@ -45,9 +46,16 @@ impl Mode {
         })
     }
 
-    /// Variables by which programs know whom they run for.
-    pub fn env(self) -> &'static [(&'static str, &'static str)] {
+    /// The network that it gives. None of them gives any: whoever may reach the API of a model's vendor may send it anything, with
+    /// any account's key, so that is for the owner to list.
+    pub fn network(self) -> VaultNetwork {
+        VaultNetwork::default()
+    }
+
+    /// Variables by which programs know whom they run for, and whether they have a network.
+    pub fn env(self, network: bool) -> &'static [(&'static str, &'static str)] {
         match self {
+            Mode::Codex if network => &[],
             Mode::Claude => &[("CLAUDECODE", "1")],
             Mode::Codex => &[("CODEX_SANDBOX_NETWORK_DISABLED", "1")],
             // It takes the first for being in a sandbox already.

@@ -15,6 +15,7 @@ use crate::command::options::{ExecOptions, Profile};
 use crate::command::report::{Attempt, Attempts};
 use crate::command::settings::Settings;
 use crate::live::network::Online;
+use crate::live::network_teller::{Left, Others};
 use crate::live::shape::Driver;
 use crate::{Error, Result};
 
@@ -204,9 +205,20 @@ fn covers(hosts: &HostList, rule: &HostRule) -> bool {
 }
 
 impl Attempts {
-    /// What an exec tried to reach until now; its network ends with that.
-    pub(crate) fn of(online: Online) -> Attempts {
-        let (tried, execs) = online.leave();
+    /// What an exec tried to reach, and what of it is not in the journal yet; its network ends with that.
+    pub(crate) fn of(online: Online) -> (Attempts, Attempts) {
+        let Left {
+            all,
+            untold,
+            others,
+        } = online.leave();
+        (
+            Attempts::from(all, &others),
+            Attempts::from(untold, &others),
+        )
+    }
+
+    pub(crate) fn from(tried: avfs_net::Attempts, execs: &Others) -> Attempts {
         let mut attempts = Attempts {
             more: tried.more,
             ..Attempts::default()
@@ -232,6 +244,31 @@ impl Attempts {
             });
         }
         attempts
+    }
+
+    /// Adds what the same exec tried at another time.
+    pub(crate) fn add(&mut self, other: Attempts) {
+        self.more += other.more;
+        for (list, new) in [
+            (&mut self.allowed, other.allowed),
+            (&mut self.denied, other.denied),
+        ] {
+            for attempt in new {
+                let full = list.len() >= ATTEMPTS_MAX;
+                let same = |it: &&mut Attempt| {
+                    (&it.host, it.port, &it.rule) == (&attempt.host, attempt.port, &attempt.rule)
+                };
+                match list.iter_mut().find(same) {
+                    Some(known) => {
+                        known.count += attempt.count;
+                        known.sent += attempt.sent;
+                        known.received += attempt.received;
+                    }
+                    None if full => self.more += 1,
+                    None => list.push(attempt),
+                }
+            }
+        }
     }
 }
 

@@ -11,11 +11,11 @@ use crate::command::report::Attempts;
 use crate::command::settings::SettingKey;
 use crate::gate::Verb;
 use crate::live::network::TermsNow;
-use crate::runtime::Select;
+use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// The most execs of one listing.
+/// The most entries of the journal that one listing reads, and so the most execs.
 const LISTED_MAX: usize = 1_000;
 
 /// What an exec tried to reach.
@@ -41,6 +41,7 @@ impl Session {
         network: VaultNetwork,
     ) -> Result<(Vault, VaultNetwork)> {
         let vault = self.vault(vault, Verb::Work)?;
+        let _alone = lock(&self.inner.networks.changing);
         let before = self.settings_of(&vault)?.network();
         if self.principal().is_agent() && !wish(&network).is_within(&before) {
             return Err(Error::OwnerOnly {
@@ -106,13 +107,27 @@ impl Session {
             vault: Some(vault.id),
             exec,
             operation: Some(JournalEvent::ExecNetwork.as_str().to_owned()),
-            limit: Some(limit.min(LISTED_MAX)),
+            limit: Some(LISTED_MAX),
             order: JournalOrder::NewestFirst,
             ..JournalFilter::default()
         };
         let entries = self.inner.vaults.journal(&filter)?;
-        Ok(entries.into_iter().filter_map(record).collect())
+        let mut records = joined(entries.into_iter().filter_map(record));
+        records.truncate(limit);
+        Ok(records)
     }
+}
+
+/// One record for each exec. One that ran for a while has several entries, which add up.
+fn joined(records: impl Iterator<Item = NetworkRecord>) -> Vec<NetworkRecord> {
+    let mut joined: Vec<NetworkRecord> = Vec::new();
+    for record in records {
+        match joined.iter_mut().find(|it| it.exec == record.exec) {
+            Some(known) => known.attempts.add(record.attempts),
+            None => joined.push(record),
+        }
+    }
+    joined
 }
 
 fn record(entry: JournalEntry) -> Option<NetworkRecord> {
@@ -155,7 +170,9 @@ impl Call {
                 return Ok(None);
             }
             let secrets = session.secrets_of(&asked, &network)?;
-            Ok(Some(secrets.added_to(network.terms())))
+            let terms = settings.inspection.added_to(network.terms());
+            let terms = settings.network_limits.added_to(terms);
+            Ok(Some(secrets.added_to(terms)))
         })
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::call::ExecCommand;
 use crate::command::capture::HeldOutput;
 use crate::command::network::ExecNetwork;
+use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch};
@@ -117,6 +118,9 @@ pub struct ExecTerms {
     /// Open files of each process.
     pub nofile: Option<u32>,
     pub profile: Option<Profile>,
+    /// How much network it may use.
+    #[serde(default)]
+    pub network: NetworkLimits,
 }
 
 /// What a command tried to reach. Bounded: what is beyond is counted.

@@ -28,6 +28,7 @@ use crate::command::spill::ExecSpills;
 use crate::common::Stream;
 use crate::live::disk_watch::DiskWatch;
 use crate::live::network::{Online, TermsNow};
+use crate::live::network_teller::Journal;
 use crate::live::reserve::Reserve;
 use crate::live::slot::ExecSession;
 use crate::retried::{Retried, note};
@@ -91,6 +92,8 @@ pub(crate) struct Ran {
     pub leftovers: u32,
     /// What it tried to reach.
     pub attempts: Attempts,
+    /// What of that is not in the journal yet.
+    pub untold: Attempts,
     /// In how many places of its output something was masked.
     pub masked: u64,
 }
@@ -103,6 +106,8 @@ pub(crate) struct Assignment {
     pub network: avfs_net::Terms,
     /// Its terms after a change of the vault's network.
     pub network_now: TermsNow,
+    /// Writes what it tries to reach into the journal, while it runs.
+    pub network_journal: Journal,
     pub stdin: Stdin,
     pub timeout: Option<Duration>,
     pub output_limit: usize,
@@ -163,9 +168,10 @@ pub(crate) fn run(
         buffer: vec![0; 64 * 1024],
     };
     let end = watch.until_the_end()?;
-    let attempts = online.map(Attempts::of).unwrap_or_default();
+    let (attempts, untold) = online.map(Attempts::of).unwrap_or_default();
     Ok(Ran {
         attempts,
+        untold,
         ..watch.conclude(end)
     })
 }
@@ -181,7 +187,8 @@ fn start(
         let online = network
             .map(|network| {
                 let (terms, now) = (task.network.clone(), task.network_now.clone());
-                network.enter(task.command.key, task.exec, terms, now)
+                let journal = Arc::clone(&task.network_journal);
+                network.enter(task.command.key, task.exec, terms, now, journal)
             })
             .transpose()?;
         let copied = stdio.try_clone();
@@ -449,6 +456,7 @@ impl Watch<'_> {
             limit_hit: cause.or(too_much),
             leftovers,
             attempts: Attempts::default(),
+            untold: Attempts::default(),
             masked,
         }
     }

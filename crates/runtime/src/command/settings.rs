@@ -5,15 +5,18 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use avfs_policy::HostPattern;
 use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
+use crate::command::inspection::Inspection;
 use crate::command::mode::Mode;
-use crate::command::network::VaultNetwork;
+use crate::command::network::{ExecNetwork, VaultNetwork};
+use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
 use crate::live::reserve::reserve_of;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -32,6 +35,14 @@ pub enum SettingKey {
     Timeout,
     /// Which hosts commands reach.
     Network,
+    /// Which requests they may make of a host.
+    Inspect(HostPattern),
+    /// Connections of all commands at once.
+    Connections,
+    /// Bytes of all commands in a second.
+    Bandwidth,
+    /// Bytes that one command moves.
+    Traffic,
     /// A named set of the others.
     Mode,
 }
@@ -46,6 +57,9 @@ impl FromStr for SettingKey {
                 false => Ok(SettingKey::Env(name.to_owned())),
             };
         }
+        if let Some(host) = text.strip_prefix("inspect.") {
+            return Ok(SettingKey::Inspect(host.parse()?));
+        }
         Ok(match text {
             "memory" => SettingKey::Memory,
             "cpus" => SettingKey::Cpus,
@@ -55,10 +69,13 @@ impl FromStr for SettingKey {
             "profile" => SettingKey::Profile,
             "timeout" => SettingKey::Timeout,
             "network" => SettingKey::Network,
+            "connections" => SettingKey::Connections,
+            "bandwidth" => SettingKey::Bandwidth,
+            "traffic" => SettingKey::Traffic,
             "mode" => SettingKey::Mode,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, mode"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, connections, bandwidth, traffic, mode"
                 )));
             }
         })
@@ -69,6 +86,7 @@ impl fmt::Display for SettingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SettingKey::Env(name) => return write!(f, "env.{name}"),
+            SettingKey::Inspect(host) => return write!(f, "inspect.{host}"),
             SettingKey::Memory => "memory",
             SettingKey::Cpus => "cpus",
             SettingKey::Pids => "pids",
@@ -77,6 +95,9 @@ impl fmt::Display for SettingKey {
             SettingKey::Profile => "profile",
             SettingKey::Timeout => "timeout",
             SettingKey::Network => "network",
+            SettingKey::Connections => "connections",
+            SettingKey::Bandwidth => "bandwidth",
+            SettingKey::Traffic => "traffic",
             SettingKey::Mode => "mode",
         })
     }
@@ -95,6 +116,8 @@ pub struct Settings {
     pub profile: Option<Profile>,
     pub timeout: Option<Duration>,
     pub network: Option<VaultNetwork>,
+    pub inspection: Inspection,
+    pub network_limits: NetworkLimits,
     pub mode: Option<Mode>,
 }
 
@@ -114,6 +137,10 @@ impl Settings {
             SettingKey::Profile => self.profile = Some(value.parse()?),
             SettingKey::Timeout => self.timeout = Some(parse_duration(value)?),
             SettingKey::Network => self.network = Some(value.parse()?),
+            SettingKey::Inspect(host) => self.inspection.set(host.clone(), value.parse()?)?,
+            SettingKey::Connections => self.network_limits.connections = Some(value.parse()?),
+            SettingKey::Bandwidth => self.network_limits.bandwidth = Some(value.parse()?),
+            SettingKey::Traffic => self.network_limits.traffic = Some(value.parse()?),
             SettingKey::Mode => self.mode = Some(value.parse()?),
         }
         Ok(())
@@ -130,14 +157,21 @@ impl Settings {
         self.profile.or(self.mode.map(Mode::profile))
     }
 
-    /// The network that it names; without one, none.
+    /// The network that it names, or that of its mode; without one, none.
     pub(crate) fn network(&self) -> VaultNetwork {
-        self.network.clone().unwrap_or_default()
+        let usual = || self.mode.map(Mode::network).unwrap_or_default();
+        self.network.clone().unwrap_or_else(usual)
     }
 
-    /// The variables of its mode, the vault's over them, and the caller's over both.
-    pub(crate) fn with_environment(&self, extra: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let usual = self.mode.map(Mode::env).unwrap_or_default().iter();
+    /// The variables of its mode, the vault's over them, and the caller's over both, for a command with this network.
+    pub(crate) fn with_environment(
+        &self,
+        extra: &[(Vec<u8>, Vec<u8>)],
+        network: &ExecNetwork,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let online = *network != ExecNetwork::default();
+        let usual = self.mode.map(|mode| mode.env(online));
+        let usual = usual.unwrap_or_default().iter();
         let usual = usual.map(|(name, value)| (name.to_string(), value.to_string()));
         let mut all: BTreeMap<String, String> = usual.collect();
         all.extend(self.env.clone());
@@ -154,12 +188,21 @@ impl Settings {
         let mut items: Vec<_> = env
             .map(|(name, value)| (SettingKey::Env(name.clone()), value.clone()))
             .collect();
+        let inspected = self.inspection.iter();
+        items.extend(
+            inspected.map(|(host, rules)| (SettingKey::Inspect(host.clone()), rules.to_string())),
+        );
         let Limits {
             memory,
             cpus,
             pids,
             disk,
         } = self.limits;
+        let NetworkLimits {
+            connections,
+            bandwidth,
+            traffic,
+        } = self.network_limits;
         let timeout = self
             .timeout
             .map(|timeout| format!("{}ms", timeout.as_millis()));
@@ -175,6 +218,12 @@ impl Settings {
                 SettingKey::Network,
                 self.network.as_ref().map(ToString::to_string),
             ),
+            (
+                SettingKey::Connections,
+                connections.map(|it| it.to_string()),
+            ),
+            (SettingKey::Bandwidth, bandwidth.map(|it| it.to_string())),
+            (SettingKey::Traffic, traffic.map(|it| it.to_string())),
             (SettingKey::Mode, self.mode.map(|it| it.to_string())),
         ];
         items.extend(
@@ -278,10 +327,13 @@ impl Session {
         changes: &[(SettingKey, Option<String>)],
     ) -> Result<Settings> {
         let vault = self.vault(&vault, Verb::Govern)?;
-        let mut wanted = Settings::default();
+        let _alone = lock(&self.inner.networks.changing);
+        let (mut wanted, mut after) = (Settings::default(), self.settings_of(&vault)?);
         for (key, value) in changes {
             if let Some(value) = value {
                 wanted.set(key, value)?;
+                // Some of what a vault says has a bound for all of it.
+                after.set(key, value)?;
             }
         }
         // Stored as they are understood, so that what is shown is what is in force.
@@ -424,6 +476,10 @@ mod tests {
             ("nofile", "unlimited"),
             ("profile", "moderate"),
             ("timeout", "90s"),
+            ("inspect.*.code.test", "GET,HEAD /org; * /own"),
+            ("connections", "9"),
+            ("bandwidth", "1m/s"),
+            ("traffic", "1g"),
         ] {
             settings.set(&key.parse().unwrap(), value).unwrap();
         }
@@ -433,7 +489,7 @@ mod tests {
             back.set(&key, &value).unwrap();
         }
         assert_eq!(back, settings);
-        for wrong in ["env.", "env.A=B", "color", ""] {
+        for wrong in ["env.", "env.A=B", "color", "", "inspect.", "inspect.a b"] {
             assert!(wrong.parse::<SettingKey>().is_err(), "{wrong}");
         }
         let cpus = SettingKey::Cpus;

@@ -9,7 +9,9 @@ use super::{Error, ErrorKind};
 /// Which of the kinds it is.
 pub(super) fn network_kind(error: &Net) -> ErrorKind {
     match error {
-        Net::Proxy(..) | Net::RequestRule(..) | Net::Secret(_) => ErrorKind::Invalid,
+        Net::Proxy(..) | Net::RequestRule(..) | Net::RequestRules(_) | Net::Secret(_) => {
+            ErrorKind::Invalid
+        }
         Net::Entered => ErrorKind::Bug,
         Net::TooManyExecs(_) => ErrorKind::Conflict,
         Net::Listen(_, source) => match source.kind() {

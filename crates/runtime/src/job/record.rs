@@ -209,6 +209,7 @@ mod tests {
     use super::*;
     use crate::command::call::ExecCommand;
     use crate::command::network::ExecNetwork;
+    use crate::command::network_limits::NetworkLimits;
     use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
     use crate::command::report::{
         ApprovalReport, Asked, Attempts, Captured, ExecTerms, ForkReport, Timings, Uncommitted,
@@ -306,6 +307,10 @@ mod tests {
             asked: Limits::default(),
             nofile: Some(11),
             profile: Some(Profile::Moderate),
+            network: NetworkLimits {
+                traffic: "1g".parse().ok(),
+                ..NetworkLimits::default()
+            },
         }
     }
 

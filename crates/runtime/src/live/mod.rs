@@ -10,6 +10,7 @@ pub(crate) mod layer_commit;
 pub(crate) mod layers_place;
 pub(crate) mod mounts;
 pub(crate) mod network;
+pub(crate) mod network_teller;
 pub(crate) mod ports;
 pub(crate) mod recover;
 pub(crate) mod reserve;

@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use avfs_net::{
-    Attribution, Authority, Ends, Forward, HostsFile, Inside, Net, Served, Sink, Sockets, Terms,
-    Transport, Upstream,
+    Attempts, Attribution, Authority, Ends, Forward, HostsFile, Inside, Net, Served, Sockets,
+    Terms, Transport, Upstream,
 };
 use avfs_policy::AddressRange;
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
 use crate::live::host::HostProxies;
+use crate::live::network_teller::{Journal, Left, Others, Teller, Told};
 use crate::runtime::lock;
 use crate::{Error, Result};
 
@@ -31,14 +32,21 @@ const BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// Those that are served now, the oldest first.
+pub(super) type Open = Arc<Mutex<Vec<Weak<LiveNetwork>>>>;
+
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
     net: Net,
+    /// Takes the keys of commands that have attempted something new.
+    teller: Teller,
     /// Why nothing can be reached: the host names a proxy that cannot be used.
     fault: Option<Arc<str>>,
-    open: Mutex<Vec<Weak<LiveNetwork>>>,
+    open: Open,
     /// Keys of execs, which are never used twice.
     next: AtomicU64,
+    /// Held while what a vault says about its network is compared and changed.
+    pub changing: Mutex<()>,
 }
 
 impl Networks {
@@ -56,9 +64,11 @@ impl Networks {
         };
         Networks {
             net: Net::new(config),
+            teller: Teller::default(),
             fault,
-            open: Mutex::default(),
+            open: Open::default(),
             next: AtomicU64::new(1),
+            changing: Mutex::default(),
         }
     }
 
@@ -74,9 +84,12 @@ impl Networks {
         }
         let inside = Arc::new(InSandbox(Arc::downgrade(sandbox)));
         let authority = Some(trust.authority);
-        let served = self
-            .net
-            .serve(inside.clone(), inside, Arc::new(Counted), authority)?;
+        let served = self.net.serve(
+            inside.clone(),
+            inside,
+            self.teller.of(&self.open)?,
+            authority,
+        )?;
         let network = Arc::new(LiveNetwork {
             vault,
             sandbox: Arc::downgrade(sandbox),
@@ -162,6 +175,7 @@ pub(crate) struct LiveNetwork {
 struct Present {
     exec: ExecId,
     now: TermsNow,
+    told: Arc<Told>,
 }
 
 /// The terms of an exec as its vault's settings are now; none to leave them as they are.
@@ -175,6 +189,7 @@ impl LiveNetwork {
         exec: ExecId,
         terms: Terms,
         now: TermsNow,
+        journal: Journal,
     ) -> Result<Online> {
         let reaches = terms.observe || !terms.list.is_empty();
         if let Some(reason) = self.fault.as_ref().filter(|_| reaches) {
@@ -184,12 +199,39 @@ impl LiveNetwork {
             });
         }
         let guard = self.served.enter(outside(key), terms)?;
-        lock(&self.online).insert(key, Present { exec, now });
+        let told = Arc::new(Told::new(journal));
+        let present = Present {
+            exec,
+            now,
+            told: Arc::clone(&told),
+        };
+        lock(&self.online).insert(key, present);
         Ok(Online {
             network: Arc::clone(self),
             key,
             guard: Some(guard),
+            told,
         })
+    }
+
+    /// Journals what an exec has attempted by now, if it still runs.
+    pub(super) fn tell(&self, key: avfs_net::ExecKey) {
+        let inner = u64::try_from(key.0).map(ExecKey);
+        let present = inner
+            .ok()
+            .and_then(|key| lock(&self.online).get(&key).cloned());
+        if let Some(present) = present {
+            let others = |attempts: &Attempts| self.others(key, attempts);
+            present.told.tell(|| self.served.take_attempts(key), others);
+        }
+    }
+
+    /// The execs beside `own` that may have made these attempts.
+    fn others(&self, own: avfs_net::ExecKey, attempts: &Attempts) -> Others {
+        let candidates = attempts.list.iter().flat_map(|it| it.candidates.clone());
+        let others = candidates.filter(|key| *key != own);
+        let others = others.filter_map(|key| Some((key, self.exec_of(key)?)));
+        others.collect()
     }
 
     /// Has every exec reach what it may reach now. Connections beyond that are cut.
@@ -228,19 +270,22 @@ pub(crate) struct Online {
     key: ExecKey,
     /// There until it leaves.
     guard: Option<avfs_net::Guard>,
+    told: Arc<Told>,
 }
 
 impl Online {
     /// Ends its network, and gives what it tried to reach, with the other execs that may have tried it.
-    pub fn leave(mut self) -> (avfs_net::Attempts, BTreeMap<avfs_net::ExecKey, ExecId>) {
-        let attempts = self.guard.take().map(avfs_net::Guard::leave);
-        let attempts = attempts.unwrap_or_default();
+    pub fn leave(mut self) -> Left {
         let own = outside(self.key);
-        let candidates = attempts.list.iter().flat_map(|it| it.candidates.clone());
-        let others = candidates.filter(|key| *key != own);
-        let others = others.filter_map(|key| Some((key, self.network.exec_of(key)?)));
-        let others = others.collect();
-        (attempts, others)
+        let guard = self.guard.take();
+        let end = || guard.map(avfs_net::Guard::leave).unwrap_or_default();
+        let (all, untold) = self.told.end(end);
+        let others = self.network.others(own, &all);
+        Left {
+            all,
+            untold,
+            others,
+        }
     }
 }
 
@@ -269,6 +314,10 @@ impl Sockets for InSandbox {
         self.get()?.listener(address).map_err(io::Error::other)
     }
 
+    fn has_ipv6(&self) -> bool {
+        self.get().is_ok_and(|sandbox| sandbox.has_ipv6())
+    }
+
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
         self.get()?.udp(address).map_err(io::Error::other)
     }
@@ -295,11 +344,4 @@ impl Attribution for InSandbox {
             Owners::Unknown => Vec::new(),
         }
     }
-}
-
-/// What is attempted is read when an exec ends; nobody is told before.
-struct Counted;
-
-impl Sink for Counted {
-    fn attempted(&self, _: &avfs_net::Attempt) {}
 }

@@ -174,7 +174,7 @@ pub(super) fn policy(state: &NetworkState) -> Value {
     let internet = state.network == NetworkWord::Host || state.hosts.iter().any(is_every);
     json!({
         "allow_internet": internet, "allow_inter_vm": false, "allowed_ports": ports,
-        "allowed_hosts": state.hosts,
+        "allowed_hosts": state.hosts, "allowed_requests": state.requests,
     })
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
     }
     let inner = &call.runtime.inner;
     let name = inner.vaults.by_id(call.vault.id)?.name;
-    let mut hash = Fields::new(b"agentvfs approval 2");
+    let mut hash = Fields::new(b"agentvfs approval 3");
     hash.add(call.vault.id.as_bytes());
     hash.add(name.as_str().as_bytes());
     match &call.request.command {
@@ -71,6 +71,8 @@ pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
     let options = &call.request.options;
     let chosen = (
         &call.network,
+        &call.inspection,
+        call.network_limits,
         options.driver,
         options.access,
         options.branch,

@@ -111,6 +111,8 @@ impl Asking {
                 cwd: call.cwd.clone(),
                 terms: call.terms.clone(),
                 network: ExecNetwork::default(),
+                inspection: call.inspection.clone(),
+                network_limits: call.network_limits,
                 env: call.env.clone(),
                 request,
             },

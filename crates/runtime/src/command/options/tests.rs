@@ -62,7 +62,7 @@ fn a_mode_is_what_a_vault_does_not_say_itself() {
     let said = terms(&[("mode", "codex"), ("memory", "1g")]);
     assert_eq!(said.limits.memory, Some(1 << 30));
     assert_eq!(said.limits.pids, Some(128), "the mode fills the rest");
-    let env = |text: &[(&str, &str)]| settings(text).with_environment(&[]);
+    let env = |text: &[(&str, &str)]| settings(text).with_environment(&[], &ExecNetwork::default());
     let word = |text: &str| text.as_bytes().to_vec();
     let usual = [
         (word("GEMINI_CLI"), word("1")),

@@ -424,7 +424,7 @@ operations! {
         Agent Read Reads SHORT, Listed, Answer(mounts::mounts),
         "Lists the mounts.";
     NetworkShow "network_show" Get "/v1/vaults/{vault}/network" => NetworkState,
-        Agent Read Reads SHORT, Address, OnVault(network::show),
+        Agent Read Reads CONTENT, Address, OnVault(network::show),
         "Shows which hosts the commands of a vault may reach.";
     NetworkSet "network_set" Post "/v1/vaults/{vault}/network" => NetworkState,
         Agent Write Replaces SHORT, Address, OnVault(network::set),

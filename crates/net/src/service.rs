@@ -145,7 +145,7 @@ impl Service {
                     _ if port < COMMANDS_PORTS => Some(wildcard(port)),
                     HostPattern::Name(name) => self.own_address(name, port),
                     HostPattern::Range(range) => single(range).map(|ip| SocketAddr::new(ip, port)),
-                    HostPattern::Below(_) | HostPattern::AnyName => None,
+                    HostPattern::Below(_) | HostPattern::AnyName | HostPattern::Registries => None,
                 };
                 addresses.extend(own);
             }

@@ -27,6 +27,7 @@ use crate::memory;
 use crate::owners::layer_owner;
 use crate::read_only::{Work, may_not_write};
 use crate::repair::{Rebuild, open_vaults};
+use crate::registry::KnownRegistries;
 use crate::secret::Secrets;
 use crate::{Error, Result};
 
@@ -109,6 +110,8 @@ pub(crate) struct Inner {
     /// Ports of the host that lead into sandboxes.
     pub forwards: Forwards,
     pub secrets: Secrets,
+    /// The package registries of the host.
+    pub registries: KnownRegistries,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -144,6 +147,7 @@ impl Runtime {
         let inner = Inner {
             networks,
             forwards: Forwards::default(),
+            registries: KnownRegistries::default(),
             secrets: Secrets::new(config.host.secret_key.clone(), &config.home),
             indexes: Indexes::new(&work.directory),
             work,

@@ -118,6 +118,10 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 ],
             ),
             (
+                "fetch",
+                &["error", "refusal", "service", "dial", "net"],
+            ),
+            (
                 "forwards",
                 &[
                     "error", "config", "meter", "service", "dial", "relay", "doors", "net",
@@ -195,9 +199,12 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "runtime", "session",
                 ],
             ),
+            ("registry", &["error", "runtime", "live"]),
             (
                 "secret",
-                &["error", "gate", "pattern", "runtime", "session", "live"],
+                &[
+                    "error", "gate", "pattern", "runtime", "session", "live", "registry",
+                ],
             ),
             (
                 "files",
@@ -217,7 +224,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 "command",
                 &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
-                    "runtime", "session", "live", "files", "history", "secret",
+                    "runtime", "session", "live", "files", "history", "registry", "secret",
                 ],
             ),
             (
@@ -265,6 +272,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "command::policy::PolicyFiles",
             "command::spill::Spills",
             "job::Jobs",
+            "registry::KnownRegistries",
             "secret::Secrets",
         ],
     ),

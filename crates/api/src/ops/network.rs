@@ -5,17 +5,46 @@ use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
     AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkName,
-    NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
+    NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord, RegistriesItem, RegistryItem,
+    RegistryProblemItem,
 };
 use avfs_runtime::{
-    Attempt, Attempts, ExecNetwork, HostList, NetworkRecord, Select, Vault, VaultNetwork,
+    Attempt, Attempts, ExecNetwork, HostList, NetworkRecord, RegistryHost, RegistryProblem, Select,
+    Vault, VaultNetwork,
 };
 
 /// Execs in a listing when nobody says.
 const LISTED: usize = 100;
 
 pub(crate) fn show(ask: &Ask, vault: Select, _: NetworkShow) -> Reply<NetworkShow> {
-    Ok(state(ask.session.network(&vault)?))
+    let (vault, network) = ask.session.network(&vault)?;
+    let looks = match &network {
+        VaultNetwork::Listed(hosts) => hosts.has_registries(),
+        VaultNetwork::Host => false,
+    };
+    let registries = looks.then(|| registries(ask));
+    Ok(NetworkState {
+        registries,
+        ..state((vault, network))
+    })
+}
+
+fn registries(ask: &Ask) -> RegistriesItem {
+    let (hosts, problems) = ask.session.network_registries();
+    let host = |host: &RegistryHost| RegistryItem {
+        host: host.rule.to_string(),
+        tool: host.tool.as_str().to_owned(),
+        from: host.origin.as_str().to_owned(),
+        credentials: host.credentials,
+    };
+    let problem = |problem: RegistryProblem| RegistryProblemItem {
+        tool: problem.tool.as_str().to_owned(),
+        problem: problem.text,
+    };
+    RegistriesItem {
+        hosts: hosts.iter().map(host).collect(),
+        problems: problems.into_iter().map(problem).collect(),
+    }
 }
 
 pub(crate) fn set(ask: &Ask, vault: Select, request: NetworkSet) -> Reply<NetworkSet> {
@@ -75,6 +104,7 @@ fn state((vault, network): (Vault, VaultNetwork)) -> NetworkState {
         vault: vault.name.to_string(),
         network: word,
         hosts,
+        registries: None,
     }
 }
 

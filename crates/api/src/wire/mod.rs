@@ -103,7 +103,7 @@ pub use mounts::{
 };
 pub use network::{
     AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet,
-    NetworkShow, NetworkState, NetworkUse,
+    NetworkShow, NetworkState, NetworkUse, RegistriesItem, RegistryItem, RegistryProblemItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

@@ -55,7 +55,7 @@ pub struct NetworkSet {
     /// `host` for the host's network. Left out, or `none`: only the hosts beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<NetworkName>,
-    /// The hosts, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`. Without one there is no network.
+    /// The hosts, as `example.com`, `*.example.com:8080`, `192.0.2.0/24` or `registries`. Without one there is no network.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hosts: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub struct NetworkSet {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkAllow {
-    /// As `example.com`, `*.example.com:8080` or `192.0.2.0/24`.
+    /// As `example.com`, `*.example.com:8080`, `192.0.2.0/24` or `registries`.
     pub hosts: Vec<String>,
 }
 
@@ -85,6 +85,40 @@ pub struct NetworkState {
     pub network: NetworkWord,
     /// The hosts on the list.
     pub hosts: Vec<String>,
+    /// What `registries` stands for now, if it is on the list. Only `network_show` looks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub registries: Option<RegistriesItem>,
+}
+
+/// The package registries of the host.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistriesItem {
+    /// The hosts that package managers read from.
+    pub hosts: Vec<RegistryItem>,
+    /// What could not be found out, or cannot be used.
+    pub problems: Vec<RegistryProblemItem>,
+}
+
+/// One host that a package manager reads from.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistryItem {
+    /// The host with its port.
+    pub host: String,
+    /// `pip`, `npm` or `cargo`.
+    pub tool: String,
+    /// Who names it: `default` (the package manager itself), `configuration` (the owner's), or `index` (of a registry).
+    pub from: String,
+    /// Whether requests get credentials of the configuration.
+    pub credentials: bool,
+}
+
+/// What could not be found out, or cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistryProblemItem {
+    /// `pip`, `npm` or `cargo`.
+    pub tool: String,
+    /// What it is.
+    pub problem: String,
 }
 
 /// Lists what commands of a vault tried to reach, the newest first.

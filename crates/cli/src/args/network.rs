@@ -16,13 +16,14 @@ Examples:
 Examples:
   avfs network set none
   avfs network set example.com,*.example.org:8443
+  avfs network set registries             what this host's pip, npm and cargo read from
   avfs network set host                   the host's network, its own services included
 
 Without a port, a host is allowed on ports 80 and 443; `:*` is every port. `*.example.org` is every name below
 example.org, and not example.org itself. Addresses of private networks are reached only if they are listed by address.
 A wider network is for the owner.")]
     Set {
-        /// none, host, or hosts separated by commas
+        /// none, host, or hosts separated by commas; registries is one
         #[arg(value_parser = network)]
         network: NetworkChoice,
     },
@@ -44,7 +45,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct HostsArgs {
-    /// As example.com, *.example.com:8080 or 192.0.2.0/24
+    /// As example.com, *.example.com:8080, 192.0.2.0/24 or registries
     #[arg(required = true, value_name = "HOST")]
     pub hosts: Vec<String>,
 }

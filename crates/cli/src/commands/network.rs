@@ -8,7 +8,7 @@ use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
     NetworkAllow, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow, NetworkState,
-    NetworkWord,
+    NetworkWord, RegistriesItem,
 };
 
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -39,11 +39,39 @@ fn state_text(state: &NetworkState) -> String {
     match state.network {
         NetworkWord::None => format!("commands in {vault} have no network"),
         NetworkWord::Host => format!("commands in {vault} have the host's network"),
-        NetworkWord::Listed | NetworkWord::Observe => format!(
-            "commands in {vault} may reach:\n  {}",
-            state.hosts.join("\n  ")
-        ),
+        NetworkWord::Listed | NetworkWord::Observe => {
+            let hosts = state.hosts.join("\n  ");
+            let mut text = format!("commands in {vault} may reach:\n  {hosts}");
+            if let Some(registries) = &state.registries {
+                text.push_str(&registries_text(registries));
+            }
+            text
+        }
     }
+}
+
+fn registries_text(registries: &RegistriesItem) -> String {
+    let mut text = match registries.hosts.is_empty() {
+        true => "\nno registry of this host is known".to_owned(),
+        false => "\nregistries are at present, for reading:".to_owned(),
+    };
+    for item in &registries.hosts {
+        let (host, tool) = (&item.host, &item.tool);
+        let from = match item.from.as_str() {
+            "default" => format!("the default of {tool}"),
+            "index" => format!("files of an index of {tool}"),
+            _ => format!("in the configuration of {tool}"),
+        };
+        let with = match item.credentials {
+            true => format!(", with the credentials of {tool}"),
+            false => String::new(),
+        };
+        text.push_str(&format!("\n  {host} ({from}{with})"));
+    }
+    for item in &registries.problems {
+        text.push_str(&format!("\nnot used: {}: {}", item.tool, item.problem));
+    }
+    text
 }
 
 fn log_text(logged: &NetworkLogged) -> String {

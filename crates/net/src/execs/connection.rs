@@ -156,7 +156,7 @@ impl Connection {
         }
         let shared = first.iter().filter(|secret| {
             let known = others.iter().all(|terms| terms.secrets.contains(secret));
-            known && secret.is_for(&at.host, at.port, secure)
+            known && secret.is_for(at, secure, head)
         });
         let shared: Vec<_> = shared.map(Secret::header).collect();
         // The answer to TRACE is the request.

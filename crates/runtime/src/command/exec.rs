@@ -348,6 +348,8 @@ impl Checkpointed {
         let secrets = call.runtime.secrets_of(&call.asked, &call.network)?;
         let mut env = call.environment(&session.inside);
         secrets.add_placeholders(&mut env);
+        call.runtime.add_registries(&call.network, &mut env);
+        let network = call.runtime.network_terms(&call.network)?;
         let command = Command {
             argv: call.request.command.argv(),
             env,
@@ -361,7 +363,7 @@ impl Checkpointed {
         let assignment = Assignment {
             exec: call.exec,
             command,
-            network: secrets.added_to(call.network.terms()),
+            network: secrets.added_to(network),
             network_now: call.network_now(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use avfs_net::{
-    Attribution, Authority, Ends, Forward, HostsFile, Inside, Net, Served, Sink, Sockets, Terms,
-    Transport, Upstream,
+    Attribution, Authority, Ends, Fetched, Forward, HostsFile, Inside, Net, Served, Sink, Sockets,
+    Terms, Transport, Upstream,
 };
-use avfs_policy::AddressRange;
+use avfs_policy::{AddressRange, Host, HostName, HostPort};
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
@@ -121,6 +121,22 @@ impl Networks {
     /// The networks of all sandboxes, the oldest first.
     pub fn all(&self) -> Vec<Arc<LiveNetwork>> {
         lock(&self.open).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Gets a small file of a host, for the daemon itself. Blocks.
+    pub fn fetch(
+        &self,
+        name: &HostName,
+        secure: bool,
+        path: &str,
+        authorization: Option<&str>,
+    ) -> std::result::Result<Fetched, String> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.to_string());
+        }
+        let at = HostPort::new(Host::Name(name.clone()), if secure { 443 } else { 80 });
+        let fetched = self.net.fetch(&at, secure, path, authorization);
+        fetched.map_err(|error| error.to_string())
     }
 
     /// Has an address of the host lead to what `inside` says, until the answer is dropped.

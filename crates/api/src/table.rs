@@ -438,6 +438,12 @@ operations! {
     NetworkLog "network_log" Get "/v1/vaults/{vault}/network/log" => NetworkLogged,
         Agent Read Reads CONTENT, Address, OnVault(network::log),
         "Lists what commands of a vault tried to reach, the newest first.";
+    NetworkCache "network_cache" Get "/v1/network/cache" => DownloadsItem,
+        Owner Admin Reads CONTENT, Home, Answer(network::cache),
+        "Says how much of what package registries answered is kept.";
+    NetworkCacheClear "network_cache_clear" Post "/v1/network/cache/clear" => DownloadsItem,
+        Owner Admin Replaces CONTENT, Home, Answer(network::cache_clear),
+        "Removes what package registries answered.";
     PortForward "port_forward" Post "/v1/vaults/{vault}/ports" => PortItem,
         Owner Admin Adds SHORT, Address, OnVault(ports::forward),
         "Opens a port of the host that leads to a command of a vault.";

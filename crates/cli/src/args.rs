@@ -45,7 +45,7 @@ pub use keys::KeyVerb;
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mcp::McpArgs;
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
-pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
+pub use network::{CacheVerb, HostsArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use ports::{PortForwardArgs, PortRemoveArgs, PortVerb};
@@ -529,6 +529,8 @@ mod tests {
         ("network_allow", "network allow example.com"),
         ("network_deny", "network deny example.com"),
         ("network_log", "network log --denied"),
+        ("network_cache", "network cache show"),
+        ("network_cache_clear", "network cache clear"),
         ("port_forward", "port forward v 3000 8080 --listen ::1"),
         ("port_list", "port list"),
         ("port_remove", "port remove v 3000"),

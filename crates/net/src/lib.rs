@@ -15,6 +15,7 @@
 
 mod attempts;
 mod authority;
+mod cache;
 mod config;
 mod dial;
 mod doors;
@@ -41,6 +42,7 @@ mod upstream;
 
 pub use attempts::{Attempt, Attempts, Door, Outcome};
 pub use authority::Authority;
+pub use cache::{Cache, CachePlace, CacheUsage};
 pub use config::{Bounds, Config};
 pub use error::Error;
 pub use exec_key::ExecKey;

@@ -32,6 +32,7 @@ mod session;
 mod tests;
 mod transfer;
 
+pub use avfs_net::CacheUsage;
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Hint, Host, HostError,
     HostList, HostPort, HostRule, Level, ListedRule, Network as PolicyNetwork, Part,

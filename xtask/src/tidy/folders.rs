@@ -63,7 +63,8 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("terms", &["requests"]),
             ("trust", &["authority"]),
             ("upstream", &["error"]),
-            ("config", &["resolve", "trust", "upstream"]),
+            ("cache", &[]),
+            ("config", &["cache", "resolve", "trust", "upstream"]),
             ("attempts", &["exec_key"]),
             ("sandbox", &["exec_key", "attempts"]),
             ("meter", &["terms"]),
@@ -96,8 +97,8 @@ const FOLDERS: &[(&str, &[Row])] = &[
             (
                 "doors",
                 &[
-                    "error", "names", "terms", "upstream", "attempts", "sandbox", "refusal",
-                    "execs", "service", "dial", "relay",
+                    "error", "names", "terms", "cache", "upstream", "attempts", "sandbox", "meter",
+                    "refusal", "execs", "service", "dial", "relay",
                 ],
             ),
             (

@@ -4,12 +4,12 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkName,
+    AttemptItem, DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkName,
     NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord, RegistriesItem, RegistryItem,
     RegistryProblemItem,
 };
 use avfs_runtime::{
-    Attempt, Attempts, ExecNetwork, HostList, NetworkRecord, RegistryHost, RegistryProblem, Select,
+    Attempt, Attempts, CacheUsage, ExecNetwork, HostList, NetworkRecord, RegistryHost, RegistryProblem, Select,
     Vault, VaultNetwork,
 };
 
@@ -85,6 +85,22 @@ pub(crate) fn log(ask: &Ask, vault: Select, request: NetworkLog) -> Reply<Networ
     Ok(NetworkLogged { execs })
 }
 
+pub(crate) fn cache(ask: &Ask, _: NetworkCache) -> Reply<NetworkCache> {
+    Ok(downloads(ask.session.downloads()))
+}
+
+pub(crate) fn cache_clear(ask: &Ask, _: NetworkCacheClear) -> Reply<NetworkCacheClear> {
+    Ok(downloads(ask.session.clear_downloads()?))
+}
+
+fn downloads(usage: CacheUsage) -> DownloadsItem {
+    DownloadsItem {
+        answers: usage.answers,
+        bytes: usage.bytes,
+        max_bytes: usage.max_bytes,
+    }
+}
+
 fn some_hosts(texts: &[String]) -> Result<HostList, Failure> {
     match texts.is_empty() {
         true => Err(Failure::invalid("at least one host is needed")),
@@ -136,6 +152,7 @@ fn item(attempt: &Attempt) -> AttemptItem {
         count: attempt.count,
         sent: attempt.sent,
         received: attempt.received,
+        cached: attempt.cached,
         or_by: attempt.or_by.iter().map(ToString::to_string).collect(),
     }
 }

@@ -102,8 +102,9 @@ pub use mounts::{
     UnmountListing, UnmountedItem,
 };
 pub use network::{
-    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet,
-    NetworkShow, NetworkState, NetworkUse, RegistriesItem, RegistryItem, RegistryProblemItem,
+    AttemptItem, DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse,
+    RegistriesItem, RegistryItem, RegistryProblemItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

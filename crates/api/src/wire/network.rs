@@ -38,6 +38,9 @@ pub struct AttemptItem {
     pub sent: u64,
     /// Bytes to the command.
     pub received: u64,
+    /// How many of those had been downloaded before, from a package registry, and were kept.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub cached: u64,
     /// Other execs that may have made it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub or_by: Vec<String>,
@@ -119,6 +122,27 @@ pub struct RegistryProblemItem {
     pub tool: String,
     /// What it is.
     pub problem: String,
+}
+
+/// Says how much of what package registries answered is kept for all vaults.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkCache {}
+
+/// Removes what package registries answered. It is downloaded again when it is needed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkCacheClear {}
+
+/// What is kept of the answers of package registries; after clearing, what was removed.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DownloadsItem {
+    /// How many answers.
+    pub answers: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The most bytes that are kept. Answers that were used longest ago go first.
+    pub max_bytes: u64,
 }
 
 /// Lists what commands of a vault tried to reach, the newest first.

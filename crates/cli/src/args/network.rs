@@ -41,6 +41,23 @@ Examples:
     Deny(HostsArgs),
     /// List what commands tried to reach
     Log(NetworkLogArgs),
+    /// What package registries answered, kept for all vaults
+    #[command(subcommand)]
+    Cache(CacheVerb),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CacheVerb {
+    /// Say how much is kept
+    #[command(after_help = "\
+Examples:
+  avfs network cache show")]
+    Show,
+    /// Remove all of it; it is downloaded again when it is needed
+    #[command(after_help = "\
+Examples:
+  avfs network cache clear")]
+    Clear,
 }
 
 #[derive(Debug, Args)]

@@ -1,13 +1,13 @@
 //! `avfs network`: which hosts the commands of a vault may reach, and what they tried to reach.
 
-use crate::args::{HostsArgs, NetworkLogArgs, NetworkVerb};
+use crate::args::{CacheVerb, HostsArgs, NetworkLogArgs, NetworkVerb};
 use crate::error::Result;
 use crate::output::Output;
 use crate::output::exec::address;
-use crate::output::table::table;
+use crate::output::table::{count, size, table};
 use crate::session::Session;
 use avfs_api::wire::{
-    NetworkAllow, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow, NetworkState,
+    DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow, NetworkState,
     NetworkWord, RegistriesItem,
 };
 
@@ -21,8 +21,24 @@ pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<(
         NetworkVerb::Allow(HostsArgs { hosts }) => session.call(&NetworkAllow { hosts })?,
         NetworkVerb::Deny(HostsArgs { hosts }) => session.call(&NetworkDeny { hosts })?,
         NetworkVerb::Log(args) => return log(args, session, output),
+        NetworkVerb::Cache(verb) => return cache(&verb, session, output),
     };
     output.answer(&state, state_text)
+}
+
+fn cache(verb: &CacheVerb, session: &mut Session, output: Output) -> Result<()> {
+    let what = |kept: &DownloadsItem| {
+        let answers = count(kept.answers, "answer");
+        format!("{answers} of package registries, {}", size(kept.bytes))
+    };
+    match verb {
+        CacheVerb::Show => output.answer(&session.call(&NetworkCache {})?, |kept| {
+            format!("{} of at most {}", what(kept), size(kept.max_bytes))
+        }),
+        CacheVerb::Clear => output.answer(&session.call(&NetworkCacheClear {})?, |kept| {
+            format!("removed {}", what(kept))
+        }),
+    }
 }
 
 fn log(args: NetworkLogArgs, session: &mut Session, output: Output) -> Result<()> {

@@ -3,7 +3,7 @@
 //! What an attacker may try, each with its test: every way to write a host, a request or a name so that a list is read
 //! otherwise than it is meant, addresses of the host and of its neighbours: `attacks.rs`; protocols that no list can check: `protocols.rs`;
 //! another command's list: `sharing.rs`; a wider network than the owner gave: `modes.rs`; a connection that outlives its
-//! permission: `changes.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
+//! permission: `changes.rs`; what the word `registries` stands for, and what is kept of their answers: `host_registries.rs`, `downloads.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
 //!
 //! Names are in `example.test`. Some tests give them addresses by the file `hosts` of the home; the others have a host that
 //! reaches nobody but by a proxy, so that ports 80 and 443 are served without root.
@@ -12,6 +12,8 @@
 mod attacks;
 mod changes;
 mod clients;
+mod downloads;
+mod host_registries;
 mod modes;
 mod protocols;
 mod registries;
@@ -19,6 +21,7 @@ mod servers;
 mod sharing;
 
 use avfs_testkit::Home;
+use registries::is_there;
 use serde_json::Value;
 use servers::{HostProxy, Site};
 use std::fs;

@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Execs, Judged, Live, Target, Who};
+use super::{Execs, Judged, Live, Target, Who, moved};
 use crate::attempts::{Door, Kind};
 use crate::meter::Meter;
 use crate::refusal::Refusal;
@@ -114,6 +114,19 @@ impl Connection {
         self.execs.lock().inspects(&self.who, host)
     }
 
+    /// Whether the host is a package registry, whose answers are kept.
+    pub(crate) fn is_registry(&self, at: &HostPort) -> bool {
+        let state = self.execs.lock();
+        state.is_registry(&self.who, &at.host, at.port)
+    }
+
+    /// The address that was dialled last, if it is known.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        let state = self.execs.lock();
+        let live = state.live.get(&self.id)?;
+        live.target.as_ref()?.address
+    }
+
     /// Whether every command that it may come from may make this request. All rules for the host must allow it.
     pub(crate) fn check_request(&self, at: &HostPort, head: &Parts) -> Result<(), Refusal> {
         let state = self.execs.lock();
@@ -191,7 +204,7 @@ impl Connection {
         let mut state = self.execs.lock();
         state.settle_one(self.id);
         if let Some(live) = state.live.get_mut(&self.id) {
-            let moved = live.meter.moved();
+            let moved = moved(&live.meter);
             live.current = next.map(|kind| (kind, moved));
         }
     }

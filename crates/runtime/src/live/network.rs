@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use avfs_net::{
-    Attribution, Authority, Ends, Fetched, Forward, HostsFile, Inside, Net, Served, Sink, Sockets,
-    Terms, Transport, Upstream,
+    Attribution, Authority, Cache, CachePlace, Ends, Fetched, Forward, HostsFile, Inside, Net,
+    Served, Sink, Sockets, Terms, Transport, Upstream,
 };
 use avfs_policy::{AddressRange, Host, HostName, HostPort};
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
 use crate::live::host::HostProxies;
+use crate::live::reserve::reserve_of;
 use crate::runtime::lock;
 use crate::{Error, Result};
 
@@ -31,9 +32,15 @@ const BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// Below the home: what package registries answered.
+const DOWNLOADS: &str = "downloads";
+const DOWNLOADS_MAX: u64 = 5 << 30;
+
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
     net: Net,
+    /// What package registries answered.
+    downloads: Cache,
     /// Why nothing can be reached: the host names a proxy that cannot be used.
     fault: Option<Arc<str>>,
     open: Mutex<Vec<Weak<LiveNetwork>>>,
@@ -49,13 +56,20 @@ impl Networks {
             Ok(upstream) => (upstream, None),
             Err(error) => (Upstream::default(), Some(error.to_string().into())),
         };
+        let downloads = Cache::new(CachePlace {
+            directory: home.join(DOWNLOADS),
+            max_bytes: DOWNLOADS_MAX,
+            keep_free: reserve_of(home).unwrap_or(DOWNLOADS_MAX),
+        });
         let config = avfs_net::Config {
+            cache: Some(downloads.clone()),
             resolver: Arc::new(HostsFile::new(home.join("hosts"))),
             upstream,
             ..avfs_net::Config::default()
         };
         Networks {
             net: Net::new(config),
+            downloads,
             fault,
             open: Mutex::default(),
             next: AtomicU64::new(1),
@@ -121,6 +135,11 @@ impl Networks {
     /// The networks of all sandboxes, the oldest first.
     pub fn all(&self) -> Vec<Arc<LiveNetwork>> {
         lock(&self.open).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What package registries answered.
+    pub fn downloads(&self) -> &Cache {
+        &self.downloads
     }
 
     /// Gets a small file of a host, for the daemon itself. Blocks.

@@ -24,6 +24,8 @@ struct Named {
 /// An index whose own configuration says where its files are.
 pub(super) struct Index {
     pub address: Address,
+    /// The part of a variable that stands for it, if the configuration names it.
+    pub name: Option<String>,
     /// Sent if the index wants it.
     pub token: Option<Zeroizing<String>>,
 }
@@ -78,7 +80,11 @@ pub(super) fn configured(look: &mut Look, facts: &Facts) -> Vec<Index> {
                 &format!("CARGO_REGISTRIES_{name}_INDEX"),
                 format!("{SPARSE}{address}"),
             );
-            indexes.push(Index { address, token });
+            indexes.push(Index {
+                address,
+                name: Some(name),
+                token,
+            });
         }
     }
     indexes
@@ -90,6 +96,7 @@ pub(super) fn defaults(look: &mut Look, index: &str) -> Option<Index> {
     // A token for the public registry is for publishing.
     Some(Index {
         address,
+        name: None,
         token: None,
     })
 }

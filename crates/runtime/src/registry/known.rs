@@ -27,6 +27,8 @@ const GOOD_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How long the answers of programs are kept in the home.
 const ANSWERS_GOOD: i64 = 7 * 24 * 3600;
 const VERSION: u32 = 1;
+/// What commands have in the place of a token.
+const PLACEHOLDER: &str = "avfs-token-of-the-host";
 /// The file of the home with these answers. No credentials are in it.
 const FILE: &str = "registries.json";
 const FILE_MAX: u64 = 256 << 10;
@@ -131,7 +133,11 @@ impl Runtime {
 
     /// Asks an index where its files are, and whether it wants a token.
     fn add_files_of(&self, look: &mut Look, store: &mut Store, index: Index) {
-        let Index { address, token } = index;
+        let Index {
+            address,
+            name,
+            token,
+        } = index;
         let key = format!("index {address}");
         let asked = store.answer(&key, Vec::new(), || {
             let config = self.index_config(&address, token.as_ref().map(|it| it.as_str()))?;
@@ -142,6 +148,11 @@ impl Runtime {
             Ok([files, auth]) => {
                 look.add(RegistryTool::Cargo, Origin::Index, files);
                 if let Some(token) = token.filter(|_| auth == "true") {
+                    if let Some(name) = name {
+                        // cargo asks for nothing without one.
+                        let placeholder = format!("CARGO_REGISTRIES_{name}_TOKEN");
+                        look.lend(&placeholder, PLACEHOLDER.to_owned());
+                    }
                     let (value, masked) = (token.clone(), vec![token]);
                     look.add_credential(RegistryTool::Cargo, &address, "/", value, masked);
                 }

@@ -99,7 +99,9 @@ pub fn host_facts() -> HostFacts {
         },
         registries: RegistryVariables(
             env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
                 .filter(|(name, _)| is_of_registries(name))
                 .collect(),
         ),

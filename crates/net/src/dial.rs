@@ -31,6 +31,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 pub(crate) type Dialled = Metered<Box<dyn Stream>>;
 
+/// What the daemon calls itself where a request is its own.
+pub(crate) const AGENT: &str = concat!("agentvfs/", env!("CARGO_PKG_VERSION"));
 /// How many addresses of one name are tried.
 const MAX_ADDRESSES: usize = 8;
 /// How long one address is waited for before the next is tried beside it.

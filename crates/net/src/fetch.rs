@@ -12,13 +12,11 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderValue, USER_AGENT};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use crate::dial::{self, Stream};
+use crate::dial::{self, AGENT, Stream};
 use crate::error::Error;
 use crate::net::Net;
 use crate::service::Common;
 
-/// What the daemon calls itself.
-pub(crate) const AGENT: &str = concat!("agentvfs/", env!("CARGO_PKG_VERSION"));
 /// For the whole of it.
 const PATIENCE: Duration = Duration::from_secs(20);
 const ANSWER_MAX: usize = 64 << 10;

@@ -26,8 +26,8 @@ use crate::live::slot::Slot;
 use crate::memory;
 use crate::owners::layer_owner;
 use crate::read_only::{Work, may_not_write};
-use crate::repair::{Rebuild, open_vaults};
 use crate::registry::KnownRegistries;
+use crate::repair::{Rebuild, open_vaults};
 use crate::secret::Secrets;
 use crate::{Error, Result};
 

@@ -118,10 +118,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "served",
                 ],
             ),
-            (
-                "fetch",
-                &["error", "refusal", "service", "dial", "net"],
-            ),
+            ("fetch", &["error", "refusal", "service", "dial", "net"]),
             (
                 "forwards",
                 &[

@@ -4,13 +4,13 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkName,
-    NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord, RegistriesItem, RegistryItem,
-    RegistryProblemItem,
+    AttemptItem, DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny,
+    NetworkLog, NetworkLogItem, NetworkLogged, NetworkName, NetworkSet, NetworkShow, NetworkState,
+    NetworkUse, NetworkWord, RegistriesItem, RegistryItem, RegistryProblemItem,
 };
 use avfs_runtime::{
-    Attempt, Attempts, CacheUsage, ExecNetwork, HostList, NetworkRecord, RegistryHost, RegistryProblem, Select,
-    Vault, VaultNetwork,
+    Attempt, Attempts, CacheUsage, ExecNetwork, HostList, NetworkRecord, RegistryHost,
+    RegistryProblem, Select, Vault, VaultNetwork,
 };
 
 /// Execs in a listing when nobody says.

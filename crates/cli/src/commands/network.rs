@@ -7,8 +7,8 @@ use crate::output::exec::address;
 use crate::output::table::{count, size, table};
 use crate::session::Session;
 use avfs_api::wire::{
-    DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow, NetworkState,
-    NetworkWord, RegistriesItem,
+    DownloadsItem, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny, NetworkLog,
+    NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkWord, RegistriesItem,
 };
 
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {

@@ -19,7 +19,10 @@ fn run_in(world: &World, vault: &str, words: &[&str]) -> Value {
 /// How many bytes a command got that had been downloaded before.
 fn cached(result: &Value) -> u64 {
     let allowed = result["network"]["allowed"].as_array().unwrap();
-    allowed.iter().filter_map(|attempt| attempt["cached"].as_u64()).sum()
+    allowed
+        .iter()
+        .filter_map(|attempt| attempt["cached"].as_u64())
+        .sum()
 }
 
 #[test]
@@ -59,7 +62,10 @@ fn ten_forks_download_once() {
         assert_ne!(look["exit_code"], 0);
         let cleared = world.home.json(&["network", "cache", "clear"]);
         assert_eq!(cleared["answers"], shown["answers"]);
-        assert_ne!(run_in(world, "v", &[&PIP[..], &["--target", "/r", &url]].concat())["exit_code"], 0);
+        assert_ne!(
+            run_in(world, "v", &[&PIP[..], &["--target", "/r", &url]].concat())["exit_code"],
+            0
+        );
     });
 }
 
@@ -71,7 +77,13 @@ fn npm_installs_cold_and_warm_without_being_let_to_audit() {
         }
         serve_npm(&world.site, "npm.example.test");
         world.site.put_on_all(LONG);
-        let words = ["npm", "install", "--no-fund", "--audit", "--fetch-retries=0"];
+        let words = [
+            "npm",
+            "install",
+            "--no-fund",
+            "--audit",
+            "--fetch-retries=0",
+        ];
         let more = ["--cache=/tmp/npm", "--prefix", "/n", "probe"];
         let install = [&words[..], &more].concat();
         let cold = run_in(world, "v", &install);
@@ -79,15 +91,28 @@ fn npm_installs_cold_and_warm_without_being_let_to_audit() {
         let denied = cold["network"]["denied"].as_array().unwrap();
         let rule = "default:request-not-allowed";
         assert!(denied.iter().any(|it| it["rule"] == rule), "{cold:#}");
-        assert!(!world.site.seen.all().iter().any(|line| line.starts_with("POST")));
+        assert!(
+            !world
+                .site
+                .seen
+                .all()
+                .iter()
+                .any(|line| line.starts_with("POST"))
+        );
         let bearer = format!("authorization: bearer {CANARY}");
-        assert!(world.site.heads.has(&bearer), "{:?}", world.site.heads.all());
+        assert!(
+            world.site.heads.has(&bearer),
+            "{:?}",
+            world.site.heads.all()
+        );
         world.home.ok(&["vault", "create", "w"]);
         world.site.stop();
         let warm = run_in(world, "w", &install);
         succeeded(&warm);
         assert!(cached(&warm) > 0, "{warm:#}");
-        let read = world.home.ok(&["cat", "--vault", "w", "/n/node_modules/probe/index.js"]);
+        let read = world
+            .home
+            .ok(&["cat", "--vault", "w", "/n/node_modules/probe/index.js"]);
         assert!(read.contains("from the registry"));
     });
 }

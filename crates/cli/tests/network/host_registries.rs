@@ -89,18 +89,36 @@ fn pip_installs_from_the_index_that_the_host_uses() {
             return;
         }
         serve_wheel(&world.site);
-        let installed = run(world, &[&PIP[..], &["--target", "/p", "probe-package"]].concat());
+        let installed = run(
+            world,
+            &[&PIP[..], &["--target", "/p", "probe-package"]].concat(),
+        );
         succeeded(&installed);
         assert_eq!(installed["decision"]["action"], "allow_with_checkpoint");
         let allowed = &installed["network"]["allowed"];
-        assert!(has(allowed, "pypi.example.test", Some(443), "pypi.example.test:443"), "{allowed:#}");
+        assert!(
+            has(
+                allowed,
+                "pypi.example.test",
+                Some(443),
+                "pypi.example.test:443"
+            ),
+            "{allowed:#}"
+        );
         let read = succeeded(&world.run("none", &["cat", "/p/probe_package.py"])).to_owned();
         assert!(read.contains("from the index"));
         // The index got the password, and the command did not.
-        assert!(world.site.heads.has("authorization: basic"), "{:?}", world.site.heads.all());
+        assert!(
+            world.site.heads.has("authorization: basic"),
+            "{:?}",
+            world.site.heads.all()
+        );
         let env = run(world, &["env"]);
         let shown = succeeded(&env);
-        assert!(shown.contains("PIP_INDEX_URL=https://pypi.example.test/simple/"), "{shown}");
+        assert!(
+            shown.contains("PIP_INDEX_URL=https://pypi.example.test/simple/"),
+            "{shown}"
+        );
         assert!(!shown.contains(CANARY), "{shown}");
     });
 }
@@ -122,11 +140,13 @@ fn the_list_shows_what_registries_are() {
             ("files.example.test:443", "cargo", "index", false),
         ];
         for (host, tool, from, credentials) in expected {
-            let item = json!({"host": host, "tool": tool, "from": from, "credentials": credentials});
+            let item =
+                json!({"host": host, "tool": tool, "from": from, "credentials": credentials});
             assert!(hosts.contains(&item), "{item}: {shown:#}");
         }
         let text = home.ok(&["network", "show"]);
-        let line = "pypi.example.test:443 (in the configuration of pip, with the credentials of pip)";
+        let line =
+            "pypi.example.test:443 (in the configuration of pip, with the credentials of pip)";
         assert!(text.contains(line), "{text}");
         assert!(!text.contains(CANARY) && !shown.to_string().contains(CANARY));
         // Widening is the owner's, narrowing anybody's.
@@ -138,7 +158,10 @@ fn the_list_shows_what_registries_are() {
             &["exec", "--network", "registries", "--", "true"],
         ] {
             let refused = agent(home, words);
-            assert!(refused.to_string().contains("owner"), "{words:?}: {refused:#}");
+            assert!(
+                refused.to_string().contains("owner"),
+                "{words:?}: {refused:#}"
+            );
         }
         home.ok(&["vault", "set", "network=registries"]);
         assert!(agent(home, &["exec", "--", "true"])["result"].is_object());
@@ -153,7 +176,10 @@ fn registries_are_for_reading_and_for_no_other_host() {
         assert_eq!(succeeded(&curl(&[url])), "hello");
         for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE"] {
             let refused = curl(&["-X", method, url]);
-            assert!(succeeded(&refused).contains("default:request-not-allowed"), "{refused:#}");
+            assert!(
+                succeeded(&refused).contains("default:request-not-allowed"),
+                "{refused:#}"
+            );
         }
         let seen = world.site.seen.all();
         assert!(seen.iter().all(|line| line.starts_with("GET ")), "{seen:?}");
@@ -168,7 +194,9 @@ fn registries_are_for_reading_and_for_no_other_host() {
             "/home/agent/.config/pip/pip.conf",
             &format!("[global]\nindex-url = {evil}simple\n"),
         ]);
-        world.home.ok(&["write", "/.npmrc", &format!("registry={evil}\n")]);
+        world
+            .home
+            .ok(&["write", "/.npmrc", &format!("registry={evil}\n")]);
         assert_ne!(curl(&[evil])["exit_code"], 0);
         let shown = world.home.ok(&["network", "set", "registries"]);
         assert!(!shown.contains("evil"));
@@ -177,7 +205,12 @@ fn registries_are_for_reading_and_for_no_other_host() {
         let both = "registries,pypi.example.test";
         let put = world.run(both, &["curl", "-sS", "-X", "PUT", "-d", "x", url]);
         succeeded(&put);
-        let put = world.site.heads.all().into_iter().find(|head| head.starts_with("put"));
+        let put = world
+            .site
+            .heads
+            .all()
+            .into_iter()
+            .find(|head| head.starts_with("put"));
         assert!(!put.unwrap().contains("authorization"));
     });
 }
@@ -198,7 +231,10 @@ fn credentials_stay_with_their_host_and_are_masked() {
             let echo = curl(&["-H", "Authorization: mine", &url]);
             let shown = succeeded(&echo).to_lowercase();
             assert!(shown.contains(&format!("authorization: {word}")), "{shown}");
-            assert!(shown.contains("****") && !shown.contains("canary"), "{shown}");
+            assert!(
+                shown.contains("****") && !shown.contains("canary"),
+                "{shown}"
+            );
             assert!(echo["masked"].as_u64().unwrap() > 0, "{echo:#}");
         }
         world.home.ok(&["daemon", "stop"]);

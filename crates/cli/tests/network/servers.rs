@@ -99,7 +99,10 @@ impl Site {
     /// Serves these bytes at a path, with headers, each of which ends a line.
     pub fn put_with(&self, path: &str, headers: &str, bytes: impl AsRef<[u8]>) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(path.to_owned(), (headers.to_owned(), bytes.as_ref().to_vec()));
+        files.insert(
+            path.to_owned(),
+            (headers.to_owned(), bytes.as_ref().to_vec()),
+        );
     }
 
     /// Closes every connection from now on.
@@ -115,7 +118,9 @@ impl Site {
     /// Serves everything with these headers from now on.
     pub fn put_on_all(&self, headers: &str) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.values_mut().for_each(|file| file.0 = headers.to_owned());
+        files
+            .values_mut()
+            .for_each(|file| file.0 = headers.to_owned());
     }
 
     /// How often a path was asked for.

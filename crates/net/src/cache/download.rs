@@ -116,7 +116,11 @@ async fn copy(
         let mut collected = 0;
         while collected < PIECE && !ended {
             // What is there is written before waiting for more.
-            let waiting = if collected == 0 { PATIENCE } else { Duration::from_millis(1) };
+            let waiting = if collected == 0 {
+                PATIENCE
+            } else {
+                Duration::from_millis(1)
+            };
             match timeout(waiting, body.frame()).await {
                 Err(_) if collected > 0 => break,
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),

@@ -79,7 +79,9 @@ pub(crate) fn policy(
     let policy = CachePolicy::new_options(request, answer, now, OPTIONS);
     let validators = ["etag", "last-modified"];
     let useful = !policy.is_stale(now)
-        || validators.iter().any(|name| answer.headers.contains_key(*name));
+        || validators
+            .iter()
+            .any(|name| answer.headers.contains_key(*name));
     let whole = answer.status == 200 && !answer.headers.contains_key("content-range");
     (whole && useful && policy.is_storable()).then_some(policy)
 }

@@ -70,7 +70,11 @@ impl Lead {
 
 impl Drop for Lead {
     fn drop(&mut self) {
-        let mut flights = self.flights.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flights = self
+            .flights
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         flights.remove(&self.key);
         self.stage.send_if_modified(|stage| {
             let unanswered = matches!(stage, Stage::Asked);

@@ -56,7 +56,9 @@ impl Key {
         for name in &SENT {
             let values: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
             part(&mut hasher, &values.len().to_be_bytes());
-            values.iter().for_each(|value| part(&mut hasher, value.as_bytes()));
+            values
+                .iter()
+                .for_each(|value| part(&mut hasher, value.as_bytes()));
         }
         if !secrets.is_empty() {
             part(&mut hasher, &credentials.hash(secrets)?);

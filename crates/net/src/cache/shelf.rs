@@ -1,6 +1,6 @@
 //! The directory of answers: found, published, removed when there are too many.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -18,6 +18,8 @@ const BODY: &str = ".body";
 const UNFINISHED: &str = "tmp-";
 /// No answer is larger than this part of all.
 const LARGEST_PART: u64 = 4;
+/// So many heads are read when a daemon first needs them.
+const ANSWERS_MAX: usize = 50_000;
 /// The room that an answer needs whose length is not known.
 const UNKNOWN: u64 = 64 << 20;
 
@@ -82,10 +84,13 @@ impl Shelf {
                 let _ = fs::remove_file(item.path());
             }
         }
+        let used: HashSet<String> = index.known.values().map(|it| it.body.clone()).collect();
         for name in bodies {
-            let number = name.strip_suffix(BODY).and_then(|text| text.parse::<u64>().ok());
+            let number = name
+                .strip_suffix(BODY)
+                .and_then(|text| text.parse::<u64>().ok());
             index.next = index.next.max(number.map_or(0, |number| number + 1));
-            if !index.known.values().any(|known| known.body == name) {
+            if !used.contains(&name) {
                 let _ = fs::remove_file(self.path(&name));
             }
         }
@@ -166,7 +171,11 @@ impl Shelf {
             return None;
         }
         let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&self.place.directory).ok()?;
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.place.directory)
+            .ok()?;
         let free = rustix::fs::statvfs(&self.place.directory).ok()?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
         if free < expected.saturating_add(self.place.keep_free) {
@@ -224,7 +233,11 @@ impl Shelf {
         }
         let temporary = self.path(&format!("{UNFINISHED}{}", index.number()));
         let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&temporary);
+        let file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary);
         let written = file.and_then(|mut file| file.write_all(&text));
         let head = self.path(&format!("{key}{HEAD}"));
         if let Err(error) = written.and_then(|()| fs::rename(&temporary, head)) {
@@ -243,7 +256,9 @@ impl Shelf {
 
     /// Removes what was used longest ago until there is room.
     fn make_room(&self, index: &mut Index, bytes: u64) {
-        while index.bytes.saturating_add(bytes) > self.place.max_bytes {
+        while index.bytes.saturating_add(bytes) > self.place.max_bytes
+            || index.known.len() >= ANSWERS_MAX
+        {
             let oldest = index.known.iter().min_by_key(|(_, known)| known.used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else {
                 return;

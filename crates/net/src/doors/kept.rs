@@ -23,8 +23,7 @@ use super::feed::{self, Source};
 use super::head;
 use super::http::{Body, Requests, empty};
 use crate::cache::{Cache, Entry, Joined, Key, Lead, Origin, SENT, Stage, download, policy};
-use crate::dial;
-use crate::fetch::AGENT;
+use crate::dial::{self, AGENT};
 use crate::refusal::Refusal;
 
 /// How often a request waits for a download of somebody else that fails.
@@ -169,7 +168,10 @@ impl Asked<'_> {
 
     /// What is kept, if it may be used without asking the host.
     fn fresh(&self, entry: &Entry) -> Option<Response<Body>> {
-        match entry.policy().before_request(&self.wanted(), SystemTime::now()) {
+        match entry
+            .policy()
+            .before_request(&self.wanted(), SystemTime::now())
+        {
             BeforeRequest::Fresh(head) => Some(self.give_entry(head.headers, entry)),
             BeforeRequest::Stale { .. } => None,
         }
@@ -197,7 +199,10 @@ impl Asked<'_> {
 
     fn give_entry(&self, mut headers: HeaderMap, entry: &Entry) -> Response<Body> {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(entry.length()));
-        self.give(headers, Source::Kept(Arc::clone(&entry.body), entry.length()))
+        self.give(
+            headers,
+            Source::Kept(Arc::clone(&entry.body), entry.length()),
+        )
     }
 
     /// An answer to the client, or that it has the answer already.
@@ -216,11 +221,16 @@ impl Asked<'_> {
     }
 
     /// Asks the host, and keeps its answer if that may be.
-    async fn ask(&self, lead: Lead, kept: Option<Entry>) -> Result<Option<Response<Body>>, Refusal> {
+    async fn ask(
+        &self,
+        lead: Lead,
+        kept: Option<Entry>,
+    ) -> Result<Option<Response<Body>>, Refusal> {
         let mut request = self.sent.clone();
         if let Some(entry) = &kept
-            && let BeforeRequest::Stale { request: asks, .. } =
-                entry.policy().before_request(&self.wanted(), SystemTime::now())
+            && let BeforeRequest::Stale { request: asks, .. } = entry
+                .policy()
+                .before_request(&self.wanted(), SystemTime::now())
         {
             for name in [IF_NONE_MATCH, IF_MODIFIED_SINCE] {
                 if let Some(value) = asks.headers.get(&name) {
@@ -289,7 +299,10 @@ impl Asked<'_> {
         let shelf = Arc::clone(&self.cache.parts().shelf);
         let length = body.size_hint().exact();
         let begun = match policy.is_some() {
-            true => tokio::task::spawn_blocking(move || shelf.begin(length)).await.ok().flatten(),
+            true => tokio::task::spawn_blocking(move || shelf.begin(length))
+                .await
+                .ok()
+                .flatten(),
             false => None,
         };
         let Some((policy, begun)) = policy.zip(begun) else {
@@ -304,7 +317,11 @@ impl Asked<'_> {
         let (coming, work) = download(shelf, lead, policy, begun, body);
         // It reads before the work begins, which ends when nobody reads.
         let answer = self.give(headers, Source::Coming(coming, false));
-        let (cache, secure, at) = (self.cache.clone(), self.requests.is_secure(), self.at.clone());
+        let (cache, secure, at) = (
+            self.cache.clone(),
+            self.requests.is_secure(),
+            self.at.clone(),
+        );
         let pooled = self.may_be_pooled();
         tokio::spawn(async move {
             let mut origin = origin;
@@ -325,7 +342,11 @@ impl Asked<'_> {
         if !self.may_be_pooled() {
             return;
         }
-        let (cache, secure, at) = (self.cache.clone(), self.requests.is_secure(), self.at.clone());
+        let (cache, secure, at) = (
+            self.cache.clone(),
+            self.requests.is_secure(),
+            self.at.clone(),
+        );
         tokio::spawn(async move {
             if origin.ready().await.is_ok() {
                 cache.parts().origins.keep(secure, &at, origin);
@@ -383,10 +404,15 @@ fn is_known(client: &HeaderMap, answer: &HeaderMap) -> bool {
     }
     let strong = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
     if client.contains_key(IF_NONE_MATCH) {
-        let own = answer.get(ETAG).and_then(|tag| tag.to_str().ok()).map(strong);
+        let own = answer
+            .get(ETAG)
+            .and_then(|tag| tag.to_str().ok())
+            .map(strong);
         let texts = client.get_all(IF_NONE_MATCH).iter();
         let texts = texts.filter_map(|value| value.to_str().ok());
-        let mut tags = texts.flat_map(|text| text.split(',')).map(|tag| strong(tag.trim()));
+        let mut tags = texts
+            .flat_map(|text| text.split(','))
+            .map(|tag| strong(tag.trim()));
         return own.is_some_and(|own| tags.any(|tag| tag == own || tag == "*"));
     }
     let since = client.get(IF_MODIFIED_SINCE);

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use avfs_net::{Bounds, Cache, CachePlace, ExecKey, Guard, Roots, Secret, Terms, Upstream};
 
@@ -28,7 +29,10 @@ struct Script {
 
 fn script(headers: &str, body: &[u8]) -> Script {
     Script {
-        head: format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n", body.len()),
+        head: format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n",
+            body.len()
+        ),
         pieces: vec![body.to_vec()],
         gate: None,
     }
@@ -117,6 +121,8 @@ fn place(max_bytes: u64) -> Place {
 }
 
 const MIB: u64 = 1 << 20;
+/// For what must happen, so that a failed test ends.
+const LATE: Duration = Duration::from_secs(30);
 
 fn registries() -> Terms {
     Terms {
@@ -137,7 +143,13 @@ impl Place {
         self.get_with(registries(), HOST, path, headers)
     }
 
-    fn get_with(&self, terms: Terms, host: &str, path: &str, headers: &str) -> (String, Vec<u8>, u64) {
+    fn get_with(
+        &self,
+        terms: Terms,
+        host: &str,
+        path: &str,
+        headers: &str,
+    ) -> (String, Vec<u8>, u64) {
         let (sandbox, guard) = self.sandbox(terms);
         let mut stream = ask(&sandbox, host, path, headers);
         let (head, body) = read(&mut stream);
@@ -146,17 +158,32 @@ impl Place {
         (head, body, kept)
     }
 
+    /// Waits until this many answers are kept: a client has all of one just before it is.
+    fn settled(&self, answers: u64) {
+        let until = Instant::now() + LATE;
+        while self.cache.usage().answers != answers {
+            assert!(Instant::now() < until, "{:?}", self.cache.usage());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// The files of bodies.
     fn bodies(&self) -> Vec<std::path::PathBuf> {
         let items = std::fs::read_dir(self.dir.path().join("downloads"));
         let items = items.into_iter().flatten().map(|item| item.unwrap().path());
-        items.filter(|path| path.extension().is_some_and(|it| it == "body")).collect()
+        items
+            .filter(|path| path.extension().is_some_and(|it| it == "body"))
+            .collect()
     }
 }
 
 fn ask(sandbox: &Sandbox, host: &str, path: &str, headers: &str) -> TcpStream {
     let mut stream = sandbox.dial(host, 80).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+    )
+    .unwrap();
     stream
 }
 
@@ -171,32 +198,47 @@ const GOOD: &str = "Cache-Control: public, max-age=600\r\n";
 
 #[test]
 fn an_answer_is_downloaded_once_for_all_sandboxes() {
-    alone("cache::an_answer_is_downloaded_once_for_all_sandboxes", || {
-        let place = place(16 * MIB);
-        let registry = Registry::start(|_| script(&format!("{GOOD}Set-Cookie: a=b\r\nX-Kept: 1\r\n"), b"wheel"));
-        let (first, body, kept) = place.get("/f", "X-Evil: 1\r\nUser-Agent: evil\r\nForwarded: host=evil\r\n");
-        assert_eq!((&*body, kept), (&b"wheel"[..], 0), "{first}");
-        let seen = registry.last();
-        assert!(!seen.contains("evil") && seen.contains("user-agent: agentvfs/"), "{seen}");
-        let (second, body, kept) = place.get("/f", "");
-        assert_eq!((&*body, kept), (&b"wheel"[..], 5), "{second}");
-        assert!(second.contains("x-kept: 1") && second.contains("\r\nage: "), "{second}");
-        assert!(!second.contains("set-cookie"), "{second}");
-        assert_eq!(registry.count(), 1);
-        assert_eq!(place.cache.usage().answers, 1);
-        use std::os::unix::fs::PermissionsExt;
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&place.dir.path().join("downloads")), 0o700);
-        assert!(place.bodies().iter().all(|path| mode(path) == 0o600));
-        // A host that is no registry for this command is asked as ever, and so is this one for others.
-        let (_, _, kept) = place.get_with(terms(LIST), HOST, "/f", "");
-        assert_eq!((registry.count(), kept), (2, 0));
-        place.get_with(registries(), "other.test", "/f", "");
-        assert_eq!(registry.count(), 3);
-        assert_eq!(place.cache.clear().answers, 1);
-        assert_eq!(place.cache.usage().bytes, 0);
-        assert!(place.bodies().is_empty());
-    });
+    alone(
+        "cache::an_answer_is_downloaded_once_for_all_sandboxes",
+        || {
+            let place = place(16 * MIB);
+            let registry = Registry::start(|_| {
+                script(&format!("{GOOD}Set-Cookie: a=b\r\nX-Kept: 1\r\n"), b"wheel")
+            });
+            let (first, body, kept) = place.get(
+                "/f",
+                "X-Evil: 1\r\nUser-Agent: evil\r\nForwarded: host=evil\r\n",
+            );
+            assert_eq!((&*body, kept), (&b"wheel"[..], 0), "{first}");
+            place.settled(1);
+            let seen = registry.last();
+            assert!(
+                !seen.contains("evil") && seen.contains("user-agent: agentvfs/"),
+                "{seen}"
+            );
+            let (second, body, kept) = place.get("/f", "");
+            assert_eq!((&*body, kept), (&b"wheel"[..], 5), "{second}");
+            assert!(
+                second.contains("x-kept: 1") && second.contains("\r\nage: "),
+                "{second}"
+            );
+            assert!(!second.contains("set-cookie"), "{second}");
+            assert_eq!(registry.count(), 1);
+            assert_eq!(place.cache.usage().answers, 1);
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&place.dir.path().join("downloads")), 0o700);
+            assert!(place.bodies().iter().all(|path| mode(path) == 0o600));
+            // A host that is no registry for this command is asked as ever, and so is this one for others.
+            let (_, _, kept) = place.get_with(terms(LIST), HOST, "/f", "");
+            assert_eq!((registry.count(), kept), (2, 0));
+            place.get_with(registries(), "other.test", "/f", "");
+            assert_eq!(registry.count(), 3);
+            assert_eq!(place.cache.clear().answers, 1);
+            assert_eq!(place.cache.usage().bytes, 0);
+            assert!(place.bodies().is_empty());
+        },
+    );
 }
 
 #[test]
@@ -227,7 +269,11 @@ fn what_is_for_one_client_is_not_kept() {
             for _ in 0..2 {
                 let before = registry.count();
                 let (_, _, kept) = place.get(path, headers);
-                assert_eq!((registry.count(), kept), (before + 1, 0), "{path} {headers}");
+                assert_eq!(
+                    (registry.count(), kept),
+                    (before + 1, 0),
+                    "{path} {headers}"
+                );
             }
         }
         // Each of these has an answer of its own.
@@ -249,7 +295,10 @@ fn what_is_for_one_client_is_not_kept() {
             assert_eq!(registry.count(), before + 1, "{path} {headers}");
             assert_eq!((&first, kept), (&second, first.len() as u64));
             let line = format!("GET {path} ");
-            assert!(String::from_utf8(first).unwrap().starts_with(&line), "{line}");
+            assert!(
+                String::from_utf8(first).unwrap().starts_with(&line),
+                "{line}"
+            );
         }
     });
 }
@@ -269,7 +318,8 @@ fn credentials_keep_answers_apart() {
         };
         for (at, value) in ["canary-one", "canary-two"].iter().enumerate() {
             for _ in 0..2 {
-                let (_, body, _) = place.get_with(with(value), HOST, "/f", "X-Token: placeholder\r\n");
+                let (_, body, _) =
+                    place.get_with(with(value), HOST, "/f", "X-Token: placeholder\r\n");
                 assert!(String::from_utf8(body).unwrap().contains(value));
             }
             assert_eq!(registry.count(), at + 1);
@@ -289,27 +339,39 @@ fn credentials_keep_answers_apart() {
 
 #[test]
 fn a_host_is_asked_whether_an_old_answer_is_still_right() {
-    alone("cache::a_host_is_asked_whether_an_old_answer_is_still_right", || {
-        let place = place(16 * MIB);
-        let registry = Registry::start(|head| match head.to_lowercase().contains("if-none-match: \"one\"") {
+    alone(
+        "cache::a_host_is_asked_whether_an_old_answer_is_still_right",
+        || {
+            let place = place(16 * MIB);
+            let registry = Registry::start(|head| {
+                match head.to_lowercase().contains("if-none-match: \"one\"") {
             true => Script {
                 head: "HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\nCache-Control: no-cache\r\nX-Length: 0\r\nContent-Length: 0\r\n\r\n".into(),
                 pieces: Vec::new(),
                 gate: None,
             },
             false => script("ETag: \"one\"\r\nCache-Control: no-cache\r\n", b"index"),
-        });
-        place.get("/i", "");
-        let (again, body, kept) = place.get("/i", "");
-        assert!(again.starts_with("http/1.1 200"), "{again}");
-        assert_eq!((&*body, kept, registry.count()), (&b"index"[..], 5, 2));
-        assert!(registry.last().contains("if-none-match"));
-        // A client that has it already is told so.
-        let (known, body, _) = place.get("/i", "If-None-Match: W/\"one\"\r\n");
-        assert!(known.starts_with("http/1.1 304") && body.is_empty(), "{known}");
-        let (other, body, _) = place.get("/i", "If-None-Match: \"two\"\r\n");
-        assert!(other.starts_with("http/1.1 200") && !body.is_empty(), "{other}");
-    });
+        }
+            });
+            place.get("/i", "");
+            place.settled(1);
+            let (again, body, kept) = place.get("/i", "");
+            assert!(again.starts_with("http/1.1 200"), "{again}");
+            assert_eq!((&*body, kept, registry.count()), (&b"index"[..], 5, 2));
+            assert!(registry.last().contains("if-none-match"));
+            // A client that has it already is told so.
+            let (known, body, _) = place.get("/i", "If-None-Match: W/\"one\"\r\n");
+            assert!(
+                known.starts_with("http/1.1 304") && body.is_empty(),
+                "{known}"
+            );
+            let (other, body, _) = place.get("/i", "If-None-Match: \"two\"\r\n");
+            assert!(
+                other.starts_with("http/1.1 200") && !body.is_empty(),
+                "{other}"
+            );
+        },
+    );
 }
 
 #[test]
@@ -331,12 +393,17 @@ fn a_cut_download_and_damage_are_misses() {
         assert!(cut.len() < 14, "{cut:?}");
         assert!(place.bodies().is_empty());
         let (_, whole, kept) = place.get("/f", "");
-        assert_eq!((&*whole, kept, registry.count()), (&b"a whole answer"[..], 0, 2));
+        assert_eq!(
+            (&*whole, kept, registry.count()),
+            (&b"a whole answer"[..], 0, 2)
+        );
+        place.settled(1);
         for damage in [&b"a whoLe answer"[..], b"a whole", b""] {
             std::fs::write(&place.bodies()[0], damage).unwrap();
             let before = registry.count();
             let (_, whole, kept) = place.get("/f", "");
             assert_eq!((&*whole, kept), (&b"a whole answer"[..], 0));
+            place.settled(1);
             assert_eq!((registry.count(), place.bodies().len()), (before + 1, 1));
         }
         std::fs::write(&place.bodies()[0], "x").unwrap();
@@ -353,42 +420,47 @@ fn gate() -> (Sender<()>, Option<Arc<Mutex<Receiver<()>>>>) {
 
 #[test]
 fn many_wait_for_one_download_and_a_slow_client_keeps_nobody() {
-    alone("cache::many_wait_for_one_download_and_a_slow_client_keeps_nobody", || {
-        let place = place(64 * MIB);
-        let (opens, gate) = gate();
-        let body = vec![7; 4 << 20];
-        let sent = body.clone();
-        let registry = Registry::start(move |_| {
-            let mut script = script(GOOD, &sent);
-            script.pieces = sent.chunks(1 << 20).map(<[u8]>::to_vec).collect();
-            script.gate = gate.clone();
-            script
-        });
-        // The first one never reads.
-        let (slow, _guard) = place.sandbox(registries());
-        let unread = ask(&slow, HOST, "/f", "");
-        let others: Vec<_> = (0..9).map(|_| place.sandbox(registries())).collect();
-        let mut streams: Vec<TcpStream> =
-            others.iter().map(|(sandbox, _)| ask(sandbox, HOST, "/f", "")).collect();
-        opens.send(()).unwrap();
-        // A part is there for all before the rest has come.
-        for stream in &mut streams {
-            head(stream);
-            let mut part = vec![0; 1 << 20];
-            stream.read_exact(&mut part).unwrap();
-        }
-        (0..3).for_each(|_| opens.send(()).unwrap());
-        for stream in &mut streams {
-            let mut rest = Vec::new();
-            stream.read_to_end(&mut rest).unwrap();
-            assert_eq!(rest.len(), 3 << 20);
-        }
-        assert_eq!(registry.count(), 1);
-        drop(unread);
-        let (_, all, kept) = place.get("/f", "");
-        assert_eq!((all == body, kept), (true, 4 << 20));
-        assert_eq!(registry.count(), 1);
-    });
+    alone(
+        "cache::many_wait_for_one_download_and_a_slow_client_keeps_nobody",
+        || {
+            let place = place(64 * MIB);
+            let (opens, gate) = gate();
+            let body = vec![7; 4 << 20];
+            let sent = body.clone();
+            let registry = Registry::start(move |_| {
+                let mut script = script(GOOD, &sent);
+                script.pieces = sent.chunks(1 << 20).map(<[u8]>::to_vec).collect();
+                script.gate = gate.clone();
+                script
+            });
+            // The first one never reads.
+            let (slow, _guard) = place.sandbox(registries());
+            let unread = ask(&slow, HOST, "/f", "");
+            let others: Vec<_> = (0..9).map(|_| place.sandbox(registries())).collect();
+            let mut streams: Vec<TcpStream> = others
+                .iter()
+                .map(|(sandbox, _)| ask(sandbox, HOST, "/f", ""))
+                .collect();
+            opens.send(()).unwrap();
+            // A part is there for all before the rest has come.
+            for stream in &mut streams {
+                head(stream);
+                let mut part = vec![0; 1 << 20];
+                stream.read_exact(&mut part).unwrap();
+            }
+            (0..3).for_each(|_| opens.send(()).unwrap());
+            for stream in &mut streams {
+                let mut rest = Vec::new();
+                stream.read_to_end(&mut rest).unwrap();
+                assert_eq!(rest.len(), 3 << 20);
+            }
+            assert_eq!(registry.count(), 1);
+            drop(unread);
+            let (_, all, kept) = place.get("/f", "");
+            assert_eq!((all == body, kept), (true, 4 << 20));
+            assert_eq!(registry.count(), 1);
+        },
+    );
 }
 
 #[test]
@@ -433,9 +505,16 @@ fn without_room_answers_are_passed_on() {
         }
         assert_eq!(registry.count(), 2);
         // What was used longest ago goes first.
-        for size in ["/200001", "/200002", "/200003", "/200004", "/200001", "/200005"] {
+        for (at, size) in (1..).zip(["/200001", "/200002", "/200003", "/200004", "/200005"]) {
             small.get(size, "");
+            small.settled(at);
         }
+        small.get("/200001", "");
+        small.get("/200006", "");
+        // Five fit.
+        let newest = Instant::now() + LATE;
+        while small.get("/200006", "").2 == 0 && Instant::now() < newest {}
+        small.settled(5);
         assert!(small.cache.usage().bytes <= MIB);
         let before = registry.count();
         let (_, _, kept) = small.get("/200001", "");
@@ -454,34 +533,43 @@ fn without_room_answers_are_passed_on() {
 
 #[test]
 fn the_next_daemon_finds_whole_answers_and_nothing_else() {
-    alone("cache::the_next_daemon_finds_whole_answers_and_nothing_else", || {
-        let first = place(16 * MIB);
-        let registry = Registry::start(|head| script(GOOD, head.split(' ').nth(1).unwrap().as_bytes()));
-        first.get("/a", "");
-        first.get("/b", "");
-        let dir = first.dir.path().join("downloads");
-        let heads = || {
-            let items = std::fs::read_dir(&dir).unwrap().map(|item| item.unwrap().path());
-            items.filter(|path| path.extension().is_some_and(|it| it == "head")).collect::<Vec<_>>()
-        };
-        // Somebody gives one answer the name of another, and leaves other files.
-        let [one, other] = <[_; 2]>::try_from(heads()).unwrap();
-        std::fs::copy(&one, &other).unwrap();
-        for name in ["tmp-7", "99.body", "x.head"] {
-            std::fs::write(dir.join(name), "x").unwrap();
-        }
-        let next = Place {
-            dir: tempfile::tempdir().unwrap(),
-            ..place(16 * MIB)
-        };
-        std::fs::rename(&dir, next.dir.path().join("downloads")).unwrap();
-        let cache = Cache::new(CachePlace {
-            directory: next.dir.path().join("downloads"),
-            max_bytes: 16 * MIB,
-            keep_free: 0,
-        });
-        assert_eq!(cache.usage().answers, 1);
-        assert_eq!(next.bodies().len(), 1);
-        assert_eq!(registry.count(), 2);
-    });
+    alone(
+        "cache::the_next_daemon_finds_whole_answers_and_nothing_else",
+        || {
+            let first = place(16 * MIB);
+            let registry =
+                Registry::start(|head| script(GOOD, head.split(' ').nth(1).unwrap().as_bytes()));
+            first.get("/a", "");
+            first.get("/b", "");
+            first.settled(2);
+            let dir = first.dir.path().join("downloads");
+            let heads = || {
+                let items = std::fs::read_dir(&dir)
+                    .unwrap()
+                    .map(|item| item.unwrap().path());
+                items
+                    .filter(|path| path.extension().is_some_and(|it| it == "head"))
+                    .collect::<Vec<_>>()
+            };
+            // Somebody gives one answer the name of another, and leaves other files.
+            let [one, other] = <[_; 2]>::try_from(heads()).unwrap();
+            std::fs::copy(&one, &other).unwrap();
+            for name in ["tmp-7", "99.body", "x.head"] {
+                std::fs::write(dir.join(name), "x").unwrap();
+            }
+            let next = Place {
+                dir: tempfile::tempdir().unwrap(),
+                ..place(16 * MIB)
+            };
+            std::fs::rename(&dir, next.dir.path().join("downloads")).unwrap();
+            let cache = Cache::new(CachePlace {
+                directory: next.dir.path().join("downloads"),
+                max_bytes: 16 * MIB,
+                keep_free: 0,
+            });
+            assert_eq!(cache.usage().answers, 1);
+            assert_eq!(next.bodies().len(), 1);
+            assert_eq!(registry.count(), 2);
+        },
+    );
 }

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use avfs_net::{
-    Attempt, Attribution, Authority, Bounds, Cache, Config, Ends, ExecKey, Guard, Net, Resolve, Roots,
-    Served, Sink, Terms, Upstream,
+    Attempt, Attribution, Authority, Bounds, Cache, Config, Ends, ExecKey, Guard, Net, Resolve,
+    Roots, Served, Sink, Terms, Upstream,
 };
 use avfs_policy::HostName;
 

@@ -421,7 +421,14 @@ fn the_word_registries_is_no_host_and_no_host_is_the_word() {
     assert!(!list.knows(&host) && !list.decide(&host, 443).is_allowed());
     let hint = Hint::to_allow(host.clone(), 443).unwrap();
     assert_eq!(hint.to_string(), "avfs network allow registries:443");
-    assert!(!hint.rule().to_string().parse::<HostList>().unwrap().has_registries());
+    assert!(
+        !hint
+            .rule()
+            .to_string()
+            .parse::<HostList>()
+            .unwrap()
+            .has_registries()
+    );
     let named: HostList = "registries:443".parse().unwrap();
     assert!(named.decide(&host, 443).is_allowed() && !named.has_registries());
 }

@@ -340,6 +340,10 @@ fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
     for name in names.filter(|name| !is_chosen || !before_pip.contains(name)) {
         add(environment, name, &format!("/etc/{AUTHORITIES}"));
     }
+    // A host's own configuration of npm, which is lent, may name other authorities, and those go before node's.
+    if !environment.iter().any(|(set, _)| set == b"NODE_EXTRA_CA_CERTS") {
+        add(environment, "npm_config_cafile", &format!("/etc/{AUTHORITIES}"));
+    }
     add(
         environment,
         "NODE_EXTRA_CA_CERTS",

@@ -124,7 +124,10 @@ mod tests {
         let login = login.unwrap();
         assert_eq!((&*login.user, login.password.as_str()), ("user", "p@ss"));
         let (bare, none) = Address::parse(" http://r.test ").unwrap();
-        assert_eq!((bare.to_string(), none.is_none()), ("http://r.test/".into(), true));
+        assert_eq!(
+            (bare.to_string(), none.is_none()),
+            ("http://r.test/".into(), true)
+        );
         for text in [
             "",
             "r.test",

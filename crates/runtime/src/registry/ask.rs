@@ -105,7 +105,12 @@ impl Facts {
         if let Some(home) = &self.home {
             command.env("HOME", home);
         }
-        for name in ["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "PYENV_VERSION"] {
+        for name in [
+            "RUSTUP_HOME",
+            "RUSTUP_TOOLCHAIN",
+            "PYENV_ROOT",
+            "PYENV_VERSION",
+        ] {
             if let Some(value) = self.variable(name) {
                 command.env(name, value);
             }
@@ -121,7 +126,11 @@ pub(super) fn pip(facts: &Facts) -> Result<Vec<String>, String> {
         let path = facts.program(script);
         programs.extend(path.and_then(|path| interpreter(&path)));
     }
-    programs.extend(["python3", "python"].iter().filter_map(|name| facts.program(name)));
+    programs.extend(
+        ["python3", "python"]
+            .iter()
+            .filter_map(|name| facts.program(name)),
+    );
     programs.retain(|path| facts.is_own(path));
     programs.dedup();
     let mut why = "there is no python3 on the daemon's PATH".to_owned();
@@ -163,7 +172,10 @@ pub(super) fn npm(facts: &Facts, user_file: Option<&Path>) -> Result<Vec<String>
     let mut default = ask("registry");
     // Files that are not there; two, since npm refuses to read one twice.
     default.env("npm_config_userconfig", facts.private.join("no-npmrc"));
-    default.env("npm_config_globalconfig", facts.private.join("no-global-npmrc"));
+    default.env(
+        "npm_config_globalconfig",
+        facts.private.join("no-global-npmrc"),
+    );
     let mut global = ask("globalconfig");
     if let Some(file) = user_file {
         global.env("npm_config_userconfig", file);
@@ -199,12 +211,21 @@ pub(super) fn cargo(facts: &Facts) -> Result<Vec<String>, String> {
         .env("CARGO_NET_RETRY", "0")
         .env("RUSTUP_AUTO_INSTALL", "0");
     // rustup asks for nothing either.
-    for name in ["CARGO_HTTP_PROXY", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"] {
+    for name in [
+        "CARGO_HTTP_PROXY",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+    ] {
         command.env(name, recorder.url());
     }
     let said = run(command)?;
     let asked = recorder.asked();
-    let addresses = said.error.split('`').filter(|word| word.ends_with("/config.json"));
+    let addresses = said
+        .error
+        .split('`')
+        .filter(|word| word.ends_with("/config.json"));
     let addresses = addresses.filter_map(|word| {
         let index = word.strip_suffix("config.json")?;
         let (address, _) = Address::parse(index).ok()?;
@@ -248,7 +269,11 @@ struct Said {
 impl Said {
     /// The lines of its answer, if it succeeded.
     fn lines(self, name: &str) -> Result<Vec<String>, String> {
-        let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines = self
+            .text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
         match self.success {
             true => Ok(lines.map(str::to_owned).collect()),
             false => {
@@ -275,7 +300,9 @@ impl Drop for Running {
 
 fn run(mut command: Command) -> Result<Said, String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+    let child = command
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
     let mut running = Running(child);
     let (sender, receiver) = mpsc::channel();
     let (out, err) = (running.0.stdout.take(), running.0.stderr.take());

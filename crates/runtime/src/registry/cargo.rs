@@ -51,7 +51,10 @@ impl IndexConfig {
         let whole = plain.len() == self.dl.len() || plain.matches('/').count() > 2;
         match whole && login.is_none() && files.scheme >= index.scheme {
             true => Ok(files),
-            false => Err(format!("the index at {} names files at an odd address", index.name)),
+            false => Err(format!(
+                "the index at {} names files at an odd address",
+                index.name
+            )),
         }
     }
 }
@@ -137,7 +140,9 @@ fn note_tables(look: &mut Look, table: &toml::Table, named: &mut BTreeMap<String
     for (name, registry) in tables("registries").into_iter().flatten() {
         let known = named.entry(variable_name(name)).or_default();
         known.index = text(registry, "index").or(known.index.take());
-        known.token = text(registry, "token").map(Zeroizing::new).or(known.token.take());
+        known.token = text(registry, "token")
+            .map(Zeroizing::new)
+            .or(known.token.take());
     }
     for (name, source) in tables("source").into_iter().flatten() {
         if let Some(index) = text(source, "registry") {
@@ -202,7 +207,9 @@ mod tests {
         let indexes = configured(&mut look, &facts);
         let hosts: Vec<String> = look.hosts().iter().map(|it| it.rule.to_string()).collect();
         assert_eq!(hosts, ["a.test:443", "b.test:443", "d.test:443"]);
-        let own = indexes.iter().find(|it| it.address.name.as_str() == "a.test");
+        let own = indexes
+            .iter()
+            .find(|it| it.address.name.as_str() == "a.test");
         assert_eq!(own.unwrap().token.as_ref().unwrap().as_str(), "canary-1234");
         assert!(look.problems()[0].text.contains("git repository"));
         let lent = &look.variables()["CARGO_REGISTRIES_MY_OWN_INDEX"];

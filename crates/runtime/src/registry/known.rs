@@ -111,7 +111,15 @@ impl Runtime {
         let mut depends = programs_of(&facts, "npm");
         depends.extend(user_file.clone());
         let asked = store.answer("npm", depends, || ask::npm(&facts, user_file.as_deref()));
-        npm::configured(&mut look, &facts, asked.as_ref().ok().and_then(|it| it.get(1)).map(String::as_str));
+        npm::configured(
+            &mut look,
+            &facts,
+            asked
+                .as_ref()
+                .ok()
+                .and_then(|it| it.get(1))
+                .map(String::as_str),
+        );
         match asked.as_deref() {
             Ok([registry, ..]) => npm::defaults(&mut look, registry),
             Ok([]) => {}
@@ -119,7 +127,10 @@ impl Runtime {
         }
         let mut indexes = cargo::configured(&mut look, &facts);
         let program = programs_of(&facts, "cargo");
-        match store.answer("cargo", program, || ask::cargo(&facts)).as_deref() {
+        match store
+            .answer("cargo", program, || ask::cargo(&facts))
+            .as_deref()
+        {
             Ok([index, ..]) => indexes.extend(cargo::defaults(&mut look, index)),
             Ok([]) => {}
             Err(why) => look.failed(RegistryTool::Cargo, why.clone()),
@@ -149,9 +160,11 @@ impl Runtime {
                 look.add(RegistryTool::Cargo, Origin::Index, files);
                 if let Some(token) = token.filter(|_| auth == "true") {
                     if let Some(name) = name {
-                        // cargo asks for nothing without one.
-                        let placeholder = format!("CARGO_REGISTRIES_{name}_TOKEN");
-                        look.lend(&placeholder, PLACEHOLDER.to_owned());
+                        // cargo asks for nothing without one, and must be told to take it from there.
+                        let token = format!("CARGO_REGISTRIES_{name}_TOKEN");
+                        look.lend(&token, PLACEHOLDER.to_owned());
+                        let provider = format!("CARGO_REGISTRIES_{name}_CREDENTIAL_PROVIDER");
+                        look.lend(&provider, "cargo:token".to_owned());
                     }
                     let (value, masked) = (token.clone(), vec![token]);
                     look.add_credential(RegistryTool::Cargo, &address, "/", value, masked);
@@ -196,7 +209,10 @@ impl Kept {
 
 /// The directories of the host at which vaults are mounted, by the notes about them: no lock of a vault is taken.
 fn mounts(home: &Path) -> Vec<PathBuf> {
-    let notes = fs::read_dir(home.join("mounts")).into_iter().flatten().flatten();
+    let notes = fs::read_dir(home.join("mounts"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let notes = notes.filter_map(|note| fs::read(note.path()).ok());
     let dirs = notes.filter_map(|note| {
         let dir = note.split(|byte| *byte == 0).next()?;
@@ -213,7 +229,10 @@ fn programs_of(facts: &Facts, name: &str) -> Vec<PathBuf> {
 }
 
 fn programs(facts: &Facts, names: &[&str]) -> Vec<PathBuf> {
-    names.iter().filter_map(|name| facts.program(name)).collect()
+    names
+        .iter()
+        .filter_map(|name| facts.program(name))
+        .collect()
 }
 
 fn stamp(path: &Path) -> Stamp {
@@ -278,7 +297,12 @@ impl Store {
         };
         let temporary = self.path.with_extension("json.tmp");
         let mut options = OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary);
+        let opened = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary);
         let written = opened.and_then(|mut file| file.write_all(&text));
         let _ = written.and_then(|()| fs::rename(&temporary, &self.path));
     }
@@ -295,7 +319,9 @@ mod tests {
         fs::write(&program, "1").unwrap();
         let ask = |store: &mut Store, text: &str| {
             let text = text.to_owned();
-            store.answer("x", vec![program.clone()], || Ok(vec![text])).unwrap()
+            store
+                .answer("x", vec![program.clone()], || Ok(vec![text]))
+                .unwrap()
         };
         let mut store = Store::open(path.clone());
         assert!(store.answer("y", Vec::new(), || Err("no".into())).is_err());

@@ -166,7 +166,10 @@ impl Look {
                 Some(address)
             }
             Err(why) => {
-                self.problem(tool, format!("{why}; allow its host by name if commands need it"));
+                self.problem(
+                    tool,
+                    format!("{why}; allow its host by name if commands need it"),
+                );
                 None
             }
         }
@@ -236,7 +239,8 @@ impl Look {
     /// To be called when everything has been taken in.
     pub(super) fn finish(mut self) -> Look {
         // The last of several for one request is the one that is sent.
-        self.credentials.sort_by_key(|credential| credential.path.len());
+        self.credentials
+            .sort_by_key(|credential| credential.path.len());
         self
     }
 
@@ -279,7 +283,8 @@ impl Look {
         }
         terms.registries = HostList::new(rules)?;
         terms.list = terms.list.union(&terms.registries)?;
-        let secrets: Result<Vec<Secret>> = self.credentials.iter().map(Credential::secret).collect();
+        let secrets: Result<Vec<Secret>> =
+            self.credentials.iter().map(Credential::secret).collect();
         terms.secrets.extend(secrets?);
         Ok(terms)
     }
@@ -344,7 +349,13 @@ mod tests {
         let terms = look.added_to(named).unwrap();
         let of = |name: &str| {
             let pattern: HostPattern = name.parse().unwrap();
-            terms.inspect.iter().find(|it| it.hosts == pattern).unwrap().allow.len()
+            terms
+                .inspect
+                .iter()
+                .find(|it| it.hosts == pattern)
+                .unwrap()
+                .allow
+                .len()
         };
         assert_eq!((of("a.test"), of("b.test")), (0, 1));
         assert!(terms.list.has_registries());

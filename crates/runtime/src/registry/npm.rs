@@ -43,7 +43,10 @@ pub(super) fn configured(look: &mut Look, facts: &Facts, global: Option<&str>) {
                 Ok(value) => note(look, &key, value, &mut registry, &mut auths),
                 Err(name) => look.problem(
                     NPM,
-                    format!("{} needs the variable {name}, which the daemon has not", file.display()),
+                    format!(
+                        "{} needs the variable {name}, which the daemon has not",
+                        file.display()
+                    ),
                 ),
             }
         }
@@ -185,7 +188,9 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let mut facts = Facts::of_nobody();
         facts.set("npm_config_userconfig", file.to_str().unwrap());
-        variables.iter().for_each(|(name, value)| facts.set(name, value));
+        variables
+            .iter()
+            .for_each(|(name, value)| facts.set(name, value));
         let mut look = Look::default();
         configured(&mut look, &facts, None);
         look.finish()
@@ -193,7 +198,9 @@ mod tests {
 
     fn hosts(look: &Look) -> Vec<(String, bool)> {
         let hosts = look.hosts().into_iter();
-        hosts.map(|it| (it.rule.to_string(), it.credentials)).collect()
+        hosts
+            .map(|it| (it.rule.to_string(), it.credentials))
+            .collect()
     }
 
     #[test]
@@ -203,10 +210,16 @@ mod tests {
         let look = looked(text, &[("TOKEN", "canary-token")]);
         let found = hosts(&look);
         let at = |name: &str, with| (format!("{name}:443"), with);
-        assert_eq!(found, [at("a.test", false), at("b.test", true), at("c.test", true)]);
+        assert_eq!(
+            found,
+            [at("a.test", false), at("b.test", true), at("c.test", true)]
+        );
         let masked: Vec<&str> = look.masked().collect();
         assert!(masked.contains(&"canary-token") && masked.contains(&"canary-1234"));
-        assert_eq!(look.variables()["npm_config_registry"], "https://a.test/npm/");
+        assert_eq!(
+            look.variables()["npm_config_registry"],
+            "https://a.test/npm/"
+        );
         assert!(look.problems().is_empty(), "{:?}", look.problems());
     }
 
@@ -217,7 +230,10 @@ mod tests {
         let look = looked(text, &[]);
         assert!(hosts(&look).iter().all(|(_, with)| !with));
         let said = format!("{:?}", look.problems());
-        assert!(said.contains("NOT_THERE") && said.contains("8443"), "{said}");
+        assert!(
+            said.contains("NOT_THERE") && said.contains("8443"),
+            "{said}"
+        );
         assert!(!said.contains("canary"), "{said}");
     }
 

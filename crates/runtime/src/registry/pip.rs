@@ -52,7 +52,10 @@ fn configured_by(look: &mut Look, facts: &Facts, files: &[PathBuf]) {
         let all: Vec<String> = all.map(|(address, _)| address.to_string()).collect();
         all.join(" ")
     };
-    for (name, value) in [("PIP_INDEX_URL", said.index), ("PIP_EXTRA_INDEX_URL", said.more)] {
+    for (name, value) in [
+        ("PIP_INDEX_URL", said.index),
+        ("PIP_EXTRA_INDEX_URL", said.more),
+    ] {
         let value = value.map(|value| shown(&value));
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             look.lend(name, value);
@@ -86,7 +89,9 @@ fn files(facts: &Facts) -> Vec<PathBuf> {
         return Vec::new();
     }
     let dirs = facts.variable("XDG_CONFIG_DIRS").unwrap_or("/etc/xdg");
-    let dirs = dirs.split(':').map(|dir| Path::new(dir).join("pip/pip.conf"));
+    let dirs = dirs
+        .split(':')
+        .map(|dir| Path::new(dir).join("pip/pip.conf"));
     let mut files: Vec<PathBuf> = first.into_iter().chain(dirs).collect();
     files.push("/etc/pip.conf".into());
     if let Some(home) = &facts.home {
@@ -139,7 +144,10 @@ mod tests {
         assert_eq!(hosts, ["a.test:443", "b.test:443"]);
         assert!(look.problems()[0].text.contains("c.test:8080"));
         assert_eq!(look.variables()["PIP_INDEX_URL"], "https://a.test/simple");
-        assert_eq!(look.variables()["PIP_EXTRA_INDEX_URL"], "https://b.test/simple");
+        assert_eq!(
+            look.variables()["PIP_EXTRA_INDEX_URL"],
+            "https://b.test/simple"
+        );
     }
 
     #[test]

@@ -99,9 +99,9 @@ fn refuse(mut stream: TcpStream, word: &str, asked: &Mutex<BTreeSet<String>>) ->
         _ => None,
     };
     let knows = head.lines().any(|line| {
-        let value = line.split_once(':').filter(|(name, _)| {
-            name.eq_ignore_ascii_case("Proxy-Authorization")
-        });
+        let value = line
+            .split_once(':')
+            .filter(|(name, _)| name.eq_ignore_ascii_case("Proxy-Authorization"));
         value.is_some_and(|(_, value)| value.trim() == format!("Basic {word}"))
     });
     if let Some(target) = target.filter(|_| knows) {
@@ -132,10 +132,19 @@ mod tests {
         let word = Base64::encode_string(format!("avfs:{}", recorder.word).as_bytes());
         for (target, auth) in [
             ("evil.test:443", String::new()),
-            ("evil2.test:443", "Proxy-Authorization: Basic bm9ib2R5\r\n".to_owned()),
-            ("good.test:443", format!("Proxy-Authorization: Basic {word}\r\n")),
+            (
+                "evil2.test:443",
+                "Proxy-Authorization: Basic bm9ib2R5\r\n".to_owned(),
+            ),
+            (
+                "good.test:443",
+                format!("Proxy-Authorization: Basic {word}\r\n"),
+            ),
         ] {
-            let answer = send(&recorder, &format!("CONNECT {target} HTTP/1.1\r\n{auth}\r\n"));
+            let answer = send(
+                &recorder,
+                &format!("CONNECT {target} HTTP/1.1\r\n{auth}\r\n"),
+            );
             assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
         }
         let asked: Vec<String> = recorder.asked().into_iter().collect();

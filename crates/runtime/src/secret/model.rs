@@ -263,10 +263,7 @@ impl Secret {
 
 /// Refuses hosts that the value could never reach, or that are everybody's.
 fn check(rule: &HostRule, plain_http: bool) -> Result<()> {
-    if matches!(
-        rule.pattern,
-        HostPattern::AnyName | HostPattern::Registries
-    ) {
+    if matches!(rule.pattern, HostPattern::AnyName | HostPattern::Registries) {
         let reason = format!("{rule} stands for hosts that are not named; name the hosts");
         return Err(invalid(reason));
     }

@@ -7,17 +7,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use avfs_policy::HostPort;
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming};
 use tokio::sync::mpsc;
 
 use super::http::{Body, BodyError};
-use crate::cache::{Download, Origin, Progress};
+use crate::cache::{Cache, Download, Origin, Progress};
 use crate::meter::Meter;
 
-const PIECE: usize = 128 << 10;
+/// Small, since clients that do not read leave pieces in memory.
+const PIECE: usize = 32 << 10;
 /// Pieces that wait for the client.
-const AHEAD: usize = 2;
+const AHEAD: usize = 1;
 
 /// Where a body comes from.
 pub(super) enum Source {
@@ -25,8 +27,24 @@ pub(super) enum Source {
     Kept(Arc<File>, u64),
     /// A file that grows, and whether somebody else had it downloaded.
     Coming(Arc<Download>, bool),
-    /// A host, for this client alone. The connection is held until the end.
-    Host(Incoming, Origin),
+    /// A host, for this client alone, on a connection that others can use then.
+    Host(Incoming, Held),
+}
+
+/// A connection to a host while an answer comes on it.
+pub(super) struct Held {
+    pub(super) cache: Cache,
+    pub(super) secure: bool,
+    pub(super) at: HostPort,
+    pub(super) origin: Origin,
+}
+
+impl Held {
+    /// Lets others use it.
+    pub(super) async fn release(self) {
+        let origins = &self.cache.parts().origins;
+        origins.keep(self.secure, &self.at, self.origin).await;
+    }
 }
 
 /// What the client gets, as fast as its meter lets it.
@@ -53,13 +71,14 @@ async fn feed(source: Source, meter: &Meter, sender: &Sent) -> Result<(), BodyEr
             Ok(())
         }
         Source::Coming(download, kept) => coming(&download, (meter, kept), sender).await,
-        Source::Host(mut body, _origin) => {
+        Source::Host(mut body, held) => {
             while let Some(frame) = body.frame().await {
                 if let Ok(data) = frame?.into_data() {
                     meter.pass(data.len(), false).await?;
                     sender.send(Ok(data)).await?;
                 }
             }
+            held.release().await;
             Ok(())
         }
     }

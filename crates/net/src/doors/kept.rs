@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use avfs_policy::{HostPort, address_is_special};
+use avfs_policy::HostPort;
 use http_body_util::Empty;
 use http_cache_semantics::{AfterResponse, BeforeRequest};
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::feed::{self, Source};
+use super::feed::{self, Held, Source};
 use super::head;
 use super::http::{Body, Requests, empty};
 use crate::cache::{Cache, Entry, Joined, Key, Lead, Origin, SENT, Stage, download, policy};
@@ -275,7 +275,7 @@ impl Asked<'_> {
         );
         let _ = tokio::task::spawn_blocking(move || shelf.renew(key, &noted)).await;
         lead.tell(Stage::Kept(Arc::clone(&entry)));
-        self.keep_origin(origin);
+        tokio::spawn(self.held(origin).release());
         Ok(Some(self.give_kept(&entry)))
     }
 
@@ -307,7 +307,7 @@ impl Asked<'_> {
         };
         let Some((policy, begun)) = policy.zip(begun) else {
             lead.tell(Stage::NotShared);
-            let source = Source::Host(body, origin);
+            let source = Source::Host(body, self.held(origin));
             let meter = &self.requests.connection.meter;
             head.version = Version::HTTP_11;
             return Response::from_parts(head, feed::body(source, meter));
@@ -317,41 +317,33 @@ impl Asked<'_> {
         let (coming, work) = download(shelf, lead, policy, begun, body);
         // It reads before the work begins, which ends when nobody reads.
         let answer = self.give(headers, Source::Coming(coming, false));
-        let (cache, secure, at) = (
-            self.cache.clone(),
-            self.requests.is_secure(),
-            self.at.clone(),
-        );
-        let pooled = self.may_be_pooled();
+        let held = self.held(origin);
         tokio::spawn(async move {
-            let mut origin = origin;
-            if work.await && pooled && origin.ready().await.is_ok() {
-                cache.parts().origins.keep(secure, &at, origin);
+            if work.await {
+                held.release().await;
             }
         });
         answer
     }
 
-    /// Whether others may use the connection: an address that this command's list has is not one of theirs.
-    fn may_be_pooled(&self) -> bool {
-        let address = self.requests.connection.address();
-        address.is_none_or(|address| address_is_special(address).is_none())
+    fn held(&self, origin: Origin) -> Held {
+        Held {
+            cache: self.cache.clone(),
+            secure: self.requests.is_secure(),
+            at: self.at.clone(),
+            origin,
+        }
     }
 
-    fn keep_origin(&self, mut origin: Origin) {
-        if !self.may_be_pooled() {
-            return;
+    /// A connection that was used before, to an address that this command may dial too.
+    fn used_before(&self) -> Option<Origin> {
+        let (connection, origins) = (&self.requests.connection, &self.cache.parts().origins);
+        let may = |address| connection.check_resolved(address, self.at.port).is_ok();
+        let origin = origins.take(self.requests.is_secure(), self.at, may)?;
+        if let Some(address) = origin.address {
+            connection.dialled(address);
         }
-        let (cache, secure, at) = (
-            self.cache.clone(),
-            self.requests.is_secure(),
-            self.at.clone(),
-        );
-        tokio::spawn(async move {
-            if origin.ready().await.is_ok() {
-                cache.parts().origins.keep(secure, &at, origin);
-            }
-        });
+        Some(origin)
     }
 
     /// Sends a request to the host, on a connection that was used before if there is one.
@@ -364,10 +356,10 @@ impl Asked<'_> {
             head.headers.insert(name, value.clone());
         }
         let mut request = Request::from_parts(head, Empty::<Bytes>::new());
-        if let Some(mut origin) = self.cache.parts().origins.take(secure, self.at)
-            && origin.ready().await.is_ok()
+        if let Some(mut origin) = self.used_before()
+            && origin.sender.ready().await.is_ok()
         {
-            match timeout(PATIENCE, origin.try_send_request(request)).await {
+            match timeout(PATIENCE, origin.sender.try_send_request(request)).await {
                 Ok(Ok(answer)) => return Ok((answer, origin)),
                 Ok(Err(mut error)) => match error.take_message() {
                     Some(unsent) => request = unsent,
@@ -377,7 +369,7 @@ impl Asked<'_> {
             }
         }
         let mut origin = self.connect().await?;
-        let answer = timeout(PATIENCE, origin.send_request(request)).await;
+        let answer = timeout(PATIENCE, origin.sender.send_request(request)).await;
         let answer = answer.map_err(|_| failed("it took too long".to_owned()))?;
         Ok((answer.map_err(|error| failed(error.to_string()))?, origin))
     }
@@ -389,11 +381,12 @@ impl Asked<'_> {
             stream = dial::secure(common, at, stream).await?;
         }
         let shaken = handshake(TokioIo::new(stream)).await;
-        let (origin, connection) =
+        let (sender, connection) =
             shaken.map_err(|error| Refusal::Unreachable(at.clone(), error.to_string()))?;
         // Ends when nobody holds the other side.
         tokio::spawn(connection);
-        Ok(origin)
+        let address = self.requests.connection.address();
+        Ok(Origin { sender, address })
     }
 }
 

@@ -20,11 +20,14 @@ const HOST: &str = "r.test";
 const AT: &str = "127.0.6.1:80";
 const LIST: &str = "r.test:80,other.test:80,127.0.6.1";
 
+/// Opens once for each thing that is sent to it.
+type Gate = Arc<Mutex<Receiver<()>>>;
+
 /// What a host sends: the head, and the body piece by piece. A piece waits for its turn if there is a gate.
 struct Script {
     head: String,
     pieces: Vec<Vec<u8>>,
-    gate: Option<Arc<Mutex<Receiver<()>>>>,
+    gate: Option<Gate>,
 }
 
 fn script(headers: &str, body: &[u8]) -> Script {
@@ -413,7 +416,7 @@ fn a_cut_download_and_damage_are_misses() {
 }
 
 /// A gate with as many openings as are sent.
-fn gate() -> (Sender<()>, Option<Arc<Mutex<Receiver<()>>>>) {
+fn gate() -> (Sender<()>, Option<Gate>) {
     let (opens, gate) = channel();
     (opens, Some(Arc::new(Mutex::new(gate))))
 }

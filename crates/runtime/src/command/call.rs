@@ -341,8 +341,15 @@ fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
         add(environment, name, &format!("/etc/{AUTHORITIES}"));
     }
     // A host's own configuration of npm, which is lent, may name other authorities, and those go before node's.
-    if !environment.iter().any(|(set, _)| set == b"NODE_EXTRA_CA_CERTS") {
-        add(environment, "npm_config_cafile", &format!("/etc/{AUTHORITIES}"));
+    if !environment
+        .iter()
+        .any(|(set, _)| set == b"NODE_EXTRA_CA_CERTS")
+    {
+        add(
+            environment,
+            "npm_config_cafile",
+            &format!("/etc/{AUTHORITIES}"),
+        );
     }
     add(
         environment,

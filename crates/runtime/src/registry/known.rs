@@ -26,6 +26,8 @@ const GOOD: Duration = Duration::from_secs(3600);
 const GOOD_AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How long the answers of programs are kept in the home.
 const ANSWERS_GOOD: i64 = 7 * 24 * 3600;
+/// When no further index is asked. What was answered is kept, so the next look gets further.
+const INDEXES_PATIENCE: Duration = Duration::from_secs(20);
 const VERSION: u32 = 1;
 /// What commands have in the place of a token.
 const PLACEHOLDER: &str = "avfs-token-of-the-host";
@@ -135,15 +137,16 @@ impl Runtime {
             Ok([]) => {}
             Err(why) => look.failed(RegistryTool::Cargo, why.clone()),
         }
+        let until = Instant::now() + INDEXES_PATIENCE;
         for index in indexes {
-            self.add_files_of(&mut look, &mut store, index);
+            self.add_files_of(&mut look, &mut store, index, until);
         }
         store.save();
         look.finish()
     }
 
     /// Asks an index where its files are, and whether it wants a token.
-    fn add_files_of(&self, look: &mut Look, store: &mut Store, index: Index) {
+    fn add_files_of(&self, look: &mut Look, store: &mut Store, index: Index, until: Instant) {
         let Index {
             address,
             name,
@@ -151,6 +154,9 @@ impl Runtime {
         } = index;
         let key = format!("index {address}");
         let asked = store.answer(&key, Vec::new(), || {
+            if Instant::now() >= until {
+                return Err("other indexes took too long".to_owned());
+            }
             let config = self.index_config(&address, token.as_ref().map(|it| it.as_str()))?;
             let files = config.files(&address)?;
             Ok(vec![files.to_string(), config.auth_required.to_string()])

@@ -251,6 +251,11 @@ impl Command {
         self
     }
 
+    /// Lets it read from the package registries of this host.
+    pub fn allow_registries(self) -> Command {
+        self.allow(avfs_runtime::HostRule::REGISTRIES)
+    }
+
     /// If the policy wants it approved, waits until somebody has answered.
     pub fn wait_for_approval(mut self) -> Command {
         self.request.wait = true;

@@ -64,6 +64,7 @@ mod binary;
 mod builder;
 mod command;
 mod daemon;
+mod downloads;
 mod error;
 mod face;
 mod home;

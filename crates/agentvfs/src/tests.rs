@@ -437,6 +437,8 @@ fn secrets(avfs: &Avfs) {
 
 fn whole_home(avfs: &Avfs) {
     assert!(avfs.metrics(false).unwrap().contains("# TYPE"));
+    let kept = avfs.downloads().unwrap();
+    assert_eq!(avfs.clear_downloads().unwrap(), kept);
     let dry = Gc {
         dry_run: true,
         grace: None,

@@ -5,7 +5,7 @@
 use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
 use crate::wire::Class;
-use avfs_runtime::{HostFacts, HostProxies, PrincipalName};
+use avfs_runtime::{HostFacts, HostProxies, PrincipalName, RegistryVariables};
 use etcetera::BaseStrategy;
 use std::env;
 use std::ffi::OsString;
@@ -97,7 +97,33 @@ pub fn host_facts() -> HostFacts {
             https: proxy(&["https_proxy", "HTTPS_PROXY"]),
             except: proxy(&["no_proxy", "NO_PROXY"]),
         },
+        registries: RegistryVariables(
+            env::vars_os()
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
+                .filter(|(name, _)| is_of_registries(name))
+                .collect(),
+        ),
     }
+}
+
+/// Whether package managers read this variable, or their configuration may name it.
+pub fn is_of_registries(name: &str) -> bool {
+    const PREFIXES: [&str; 4] = ["PIP_", "npm_config_", "NPM_CONFIG_", "CARGO_REGISTRIES_"];
+    const NAMES: [&str; 9] = [
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "RUSTUP_TOOLCHAIN",
+        "PYENV_ROOT",
+        "PYENV_VERSION",
+        "XDG_CONFIG_DIRS",
+        "XDG_CONFIG_HOME",
+        // What files of npm usually name.
+        "NPM_TOKEN",
+        "NODE_AUTH_TOKEN",
+    ];
+    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The first of these variables that says something.

@@ -370,7 +370,7 @@ operations! {
         Agent Read Reads SHORT, Listed, Answer(mounts::mounts),
         "Lists the mounts.";
     NetworkShow "network_show" Get "/v1/vaults/{vault}/network" => NetworkState,
-        Agent Read Reads SHORT, Address, OnVault(network::show),
+        Agent Read Reads CONTENT, Address, OnVault(network::show),
         "Shows which hosts the commands of a vault may reach.";
     NetworkSet "network_set" Post "/v1/vaults/{vault}/network" => NetworkState,
         Agent Write Replaces SHORT, Address, OnVault(network::set),
@@ -387,6 +387,12 @@ operations! {
     NetworkLog "network_log" Get "/v1/vaults/{vault}/network/log" => NetworkLogged,
         Agent Read Reads CONTENT, Address, OnVault(network::log),
         "Lists what commands of a vault tried to reach, the newest first.";
+    NetworkCache "network_cache" Get "/v1/network/cache" => DownloadsItem,
+        Owner Admin Reads CONTENT, Home, Answer(network::cache),
+        "Says how much of what package registries answered is kept.";
+    NetworkCacheClear "network_cache_clear" Post "/v1/network/cache/clear" => DownloadsItem,
+        Owner Admin Replaces CONTENT, Home, Answer(network::cache_clear),
+        "Removes what package registries answered.";
     PortForward "port_forward" Post "/v1/vaults/{vault}/ports" => PortItem,
         Owner Admin Adds SHORT, Address, OnVault(ports::forward),
         "Opens a port of the host that leads to a command of a vault.";

@@ -45,7 +45,7 @@ pub use keys::KeyVerb;
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mcp::McpArgs;
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
-pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
+pub use network::{CacheVerb, HostsArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use ports::{PortForwardArgs, PortRemoveArgs, PortVerb};

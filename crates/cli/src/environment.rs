@@ -61,21 +61,27 @@ pub fn starter(place: DaemonPaths) -> Result<Starter> {
 
 /// How to start a daemon for `place` with `base` as its `XDG_RUNTIME_DIR`.
 pub fn starter_with_base(place: DaemonPaths, base: Option<&Path>) -> Result<Starter> {
-    let mut environment: Vec<(OsString, OsString)> = PASSED_ON
+    let mut passed: Vec<(OsString, OsString)> = PASSED_ON
         .iter()
         .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))
         .collect();
-    environment.push(("AVFS_HOME".into(), place.home().into()));
+    // It looks at the package registries that this user has.
+    let registries = env::vars_os().filter(|(name, _)| {
+        let name = name.to_str();
+        name.is_some_and(|name| !PASSED_ON.contains(&name) && environment::is_of_registries(name))
+    });
+    passed.extend(registries);
+    passed.push(("AVFS_HOME".into(), place.home().into()));
     if let Some(layers) = layers(None)? {
-        environment.push(("AVFS_LAYERS".into(), layers.into()));
+        passed.push(("AVFS_LAYERS".into(), layers.into()));
     }
     if let Some(base) = base {
-        environment.push(("XDG_RUNTIME_DIR".into(), base.into()));
+        passed.push(("XDG_RUNTIME_DIR".into(), base.into()));
     }
     Ok(Starter {
         place,
         binary: binary()?,
-        environment,
+        environment: passed,
     })
 }
 

@@ -29,6 +29,8 @@ pub struct Attempt {
     pub bytes_in: u64,
     /// From the sandbox to the host.
     pub bytes_out: u64,
+    /// Those to the sandbox that did not come from the host now, but had been kept.
+    pub bytes_kept: u64,
     /// The commands that it may come from. Several where that is not certain.
     pub candidates: Vec<ExecKey>,
 }
@@ -143,6 +145,7 @@ impl Kind {
             count,
             bytes_in: 0,
             bytes_out: 0,
+            bytes_kept: 0,
             candidates,
         }
     }
@@ -185,14 +188,15 @@ impl Table {
     }
 
     /// Adds the bytes that a connection of this kind moved. Its first count may have been taken away meanwhile.
-    pub(crate) fn moved(&mut self, kind: &Kind, passed: (u64, u64), candidates: &[ExecKey]) {
-        if passed == (0, 0) {
+    pub(crate) fn moved(&mut self, kind: &Kind, passed: (u64, u64, u64), candidates: &[ExecKey]) {
+        if passed == (0, 0, 0) {
             return;
         }
         let known = self.counts.entry(kind.clone());
         let known = known.or_insert_with(|| kind.attempt(0, None, candidates.to_vec()));
         known.bytes_in += passed.0;
         known.bytes_out += passed.1;
+        known.bytes_kept += passed.2;
     }
 
     /// What has been counted since this was last asked. The kinds stay known, so that each is told of as new only once, and the

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cache::Cache;
 use crate::resolve::{HostResolver, Resolve};
 use crate::trust::Roots;
 use crate::upstream::Upstream;
@@ -15,6 +16,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// Whose certificates are believed where TLS is opened.
     pub roots: Roots,
+    /// Where answers of package registries are kept; nowhere when none.
+    pub cache: Option<Cache>,
     pub bounds: Bounds,
 }
 
@@ -24,6 +27,7 @@ impl Default for Config {
             resolver: Arc::new(HostResolver),
             upstream: Upstream::default(),
             roots: Roots::default(),
+            cache: None,
             bounds: Bounds::default(),
         }
     }

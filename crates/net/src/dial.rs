@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -30,6 +31,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 pub(crate) type Dialled = Metered<Box<dyn Stream>>;
 
+/// What the daemon calls itself where a request is its own.
+pub(crate) const AGENT: &str = concat!("agentvfs/", env!("CARGO_PKG_VERSION"));
 /// How many addresses of one name are tried.
 const MAX_ADDRESSES: usize = 8;
 /// How long one address is waited for before the next is tried beside it.
@@ -41,22 +44,48 @@ pub(crate) async fn tunnel(
     connection: &Connection,
     at: &HostPort,
 ) -> Result<Dialled, Refusal> {
+    let stream = unmetered(common, connection, at).await?;
+    Ok(metered(connection, stream))
+}
+
+/// As [`tunnel`], for bytes that are counted where they are passed on.
+pub(crate) async fn unmetered(
+    common: &Common,
+    connection: &Connection,
+    at: &HostPort,
+) -> Result<Box<dyn Stream>, Refusal> {
     let dialled = async {
         match common.config.upstream.tunnel(&at.host) {
-            Some(proxy) => through(common, connection, proxy, at).await,
+            Some(proxy) => through(common, Some(connection.resolutions()), proxy, at).await,
             None => direct(common, connection, at).await,
         }
     };
-    within(common, at, dialled)
-        .await
-        .map(|stream| metered(connection, stream))
+    within(common, at, dialled).await
+}
+
+/// Connects to a host that the daemon itself wants to ask.
+pub(crate) async fn own(common: &Common, at: &HostPort) -> Result<Box<dyn Stream>, Refusal> {
+    let dialled = async {
+        if let Some(proxy) = common.config.upstream.tunnel(&at.host) {
+            return through(common, None, proxy, at).await;
+        }
+        let addresses = match &at.host {
+            Host::Address(address) => Ok(vec![*address]),
+            Host::Name(name) => resolve(common, None, name).await,
+        };
+        let addresses = addresses.map_err(|error| unreachable(at, &error))?;
+        let stream = connect_any(addresses, at.port).await;
+        let stream = stream.map_err(|error| unreachable(at, &error))?;
+        Ok(Box::new(stream) as Box<dyn Stream>)
+    };
+    within(common, at, dialled).await
 }
 
 /// Makes TLS to a host anew on a connection to it. The host's certificate is checked as on any client.
 pub(crate) async fn secure(
     common: &Arc<Common>,
     at: &HostPort,
-    stream: Dialled,
+    stream: impl Stream + 'static,
 ) -> Result<Box<dyn Stream>, Refusal> {
     let failed = |why: String| Refusal::Unreachable(at.clone(), why);
     let asked = Arc::clone(common);
@@ -82,7 +111,8 @@ pub(crate) async fn proxy(
     at: &HostPort,
 ) -> Result<Dialled, Refusal> {
     let dialled = async {
-        let stream = to_proxy(common, connection, proxy).await;
+        let own = Some(connection.resolutions());
+        let stream = to_proxy(common, own, proxy).await;
         let stream = stream.map_err(|error| unreachable(at, &error))?;
         Ok(Box::new(stream) as Box<dyn Stream>)
     };
@@ -122,7 +152,7 @@ async fn direct(
     let found = match &at.host {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {
-            let found = resolve(common, connection, name).await;
+            let found = resolve(common, Some(connection.resolutions()), name).await;
             found.map_err(|error| unreachable(at, &error))?
         }
     };
@@ -159,11 +189,14 @@ fn checked(
 
 async fn resolve(
     common: &Common,
-    connection: &Connection,
+    own: Option<Arc<Semaphore>>,
     name: &HostName,
 ) -> io::Result<Vec<IpAddr>> {
     // A sandbox waits for its own names first, and only then takes one of the places of all.
-    let own = connection.resolutions().acquire_owned().await;
+    let own = match own {
+        Some(own) => Some(own.acquire_owned().await),
+        None => None,
+    };
     let all = Arc::clone(&common.resolutions).acquire_owned().await;
     let resolver = Arc::clone(&common.config.resolver);
     let name = name.clone();
@@ -216,12 +249,12 @@ async fn connect_any(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream>
 
 async fn to_proxy(
     common: &Common,
-    connection: &Connection,
+    own: Option<Arc<Semaphore>>,
     proxy: &Proxy,
 ) -> io::Result<TcpStream> {
     let addresses = match &proxy.at.host {
         Host::Address(address) => vec![*address],
-        Host::Name(name) => resolve(common, connection, name).await?,
+        Host::Name(name) => resolve(common, own, name).await?,
     };
     connect_any(addresses, proxy.at.port).await
 }
@@ -229,14 +262,14 @@ async fn to_proxy(
 /// A tunnel through the host's own proxy.
 async fn through(
     common: &Common,
-    connection: &Connection,
+    own: Option<Arc<Semaphore>>,
     proxy: &Proxy,
     at: &HostPort,
 ) -> Result<Box<dyn Stream>, Refusal> {
     let failed = |error: &dyn std::error::Error| {
         Refusal::Unreachable(at.clone(), format!("the host's proxy failed: {error}"))
     };
-    let stream = to_proxy(common, connection, proxy)
+    let stream = to_proxy(common, own, proxy)
         .await
         .map_err(|error| failed(&error))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;

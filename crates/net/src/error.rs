@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use avfs_policy::AddressRange;
+use avfs_policy::{AddressRange, HostPort};
 
 /// Why a sandbox's network cannot be served as asked. What becomes of one connection is in [`crate::Attempt`].
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,8 @@ pub enum Error {
     Authority(String),
     #[error("the sandbox has no certificate authority, so TLS of hosts cannot be opened")]
     NoAuthority,
+    #[error("{0} cannot be asked: {1}")]
+    Fetch(HostPort, String),
     #[error("{0:?} is no address of a proxy: {1}")]
     Proxy(String, &'static str),
 }

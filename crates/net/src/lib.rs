@@ -15,12 +15,14 @@
 
 mod attempts;
 mod authority;
+mod cache;
 mod config;
 mod dial;
 mod doors;
 mod error;
 mod exec_key;
 mod execs;
+mod fetch;
 mod forwards;
 mod hosts_file;
 mod mask;
@@ -40,9 +42,11 @@ mod upstream;
 
 pub use attempts::{Attempt, Attempts, Door, Outcome};
 pub use authority::Authority;
+pub use cache::{Cache, CachePlace, CacheUsage};
 pub use config::{Bounds, Config};
 pub use error::Error;
 pub use exec_key::ExecKey;
+pub use fetch::Fetched;
 pub use forwards::{Forward, Inside, Way};
 pub use hosts_file::HostsFile;
 pub use mask::{Masker, Needles};

@@ -80,6 +80,8 @@ pub(crate) struct Meter {
     accounts: Vec<Arc<Account>>,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
+    /// Those that came in from what is kept.
+    bytes_kept: AtomicU64,
 }
 
 impl Meter {
@@ -88,7 +90,24 @@ impl Meter {
             accounts,
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
+            bytes_kept: AtomicU64::new(0),
         }
+    }
+
+    /// How many of the bytes that came in were kept here.
+    pub(crate) fn kept(&self) -> u64 {
+        self.bytes_kept.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that go into the sandbox from a file of ours, and waits as long as they take at its rate.
+    pub(crate) async fn pass(&self, bytes: usize, kept: bool) -> io::Result<()> {
+        if kept {
+            self.bytes_kept.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        if let Some(pause) = self.take(&self.bytes_in, bytes)? {
+            pause.await;
+        }
+        Ok(())
     }
 
     /// How many bytes came in and went out.

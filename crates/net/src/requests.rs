@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use avfs_policy::{Host, HostList, HostPattern};
+use avfs_policy::{Host, HostList, HostPattern, HostPort};
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -246,6 +246,8 @@ pub struct Secret {
     value: HeaderValue,
     /// Also put into requests that go over the network as they are, on port 80.
     plain: bool,
+    /// The only requests that get it; all when none.
+    only: Option<RequestRule>,
 }
 
 impl Secret {
@@ -263,11 +265,23 @@ impl Secret {
             header,
             value,
             plain,
+            only: None,
         })
     }
 
-    pub(crate) fn is_for(&self, host: &Host, port: u16, secure: bool) -> bool {
-        (secure || self.plain) && self.hosts.decide(host, port).is_allowed()
+    /// Only for requests that match a rule.
+    pub fn only_for(self, rule: RequestRule) -> Secret {
+        Secret {
+            only: Some(rule),
+            ..self
+        }
+    }
+
+    pub(crate) fn is_for(&self, at: &HostPort, secure: bool, head: &Parts) -> bool {
+        let matches = |rule: &RequestRule| rule.matches(&head.method, head.uri.path());
+        (secure || self.plain)
+            && self.hosts.decide(&at.host, at.port).is_allowed()
+            && self.only.as_ref().is_none_or(matches)
     }
 
     /// Its header, if the request has that and would go to one of its hosts over plain HTTP, which it may not. The program
@@ -396,9 +410,21 @@ mod tests {
         let hosts: HostList = "a.test".parse().unwrap();
         let secret = Secret::new(hosts.clone(), "Authorization", "hunter2", false).unwrap();
         assert!(!format!("{secret:?} {:?}", secret.header()).contains("hunter2"));
-        let host = Host::parse("a.test").unwrap();
-        assert!(secret.is_for(&host, 443, true) && !secret.is_for(&host, 80, false));
-        assert!(!secret.is_for(&Host::parse("b.test").unwrap(), 443, true));
+        let request = |method: &str, path: &str| {
+            let request = hyper::Request::builder().method(method).uri(path).body(());
+            request.unwrap().into_parts().0
+        };
+        let at = |text: &str| HostPort::parse(text).unwrap();
+        let get = request("GET", "/x/y");
+        assert!(secret.is_for(&at("a.test:443"), true, &get));
+        assert!(!secret.is_for(&at("a.test:80"), false, &get));
+        assert!(!secret.is_for(&at("b.test:443"), true, &get));
+        let narrow = secret.only_for(RequestRule::parse("GET,HEAD /x").unwrap());
+        assert!(narrow.is_for(&at("a.test:443"), true, &get));
+        for (method, path) in [("PUT", "/x/y"), ("GET", "/xy"), ("GET", "/x/../y")] {
+            let other = request(method, path);
+            assert!(!narrow.is_for(&at("a.test:443"), true, &other), "{path}");
+        }
         assert!(Secret::new(hosts.clone(), "Host", "x", false).is_err());
         assert!(Secret::new(hosts, "X-Key", "a\nb", false).is_err());
     }

@@ -171,7 +171,9 @@ impl Service {
                         let own = single(range).map(|ip| SocketAddr::new(ip, port));
                         own.into_iter().collect()
                     }
-                    HostPattern::Below(_) | HostPattern::AnyName => Vec::new(),
+                    HostPattern::Below(_) | HostPattern::AnyName | HostPattern::Registries => {
+                        Vec::new()
+                    }
                 };
                 addresses.extend(own);
             }

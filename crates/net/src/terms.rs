@@ -24,6 +24,8 @@ pub struct Terms {
     pub inspect: Vec<Inspect>,
     /// Headers that requests get on their way out: on port 443 where the host is inspected, on port 80 where that is allowed.
     pub secrets: Vec<Secret>,
+    /// Hosts of the list that are package registries. What they answer to GET is kept for all sandboxes.
+    pub registries: HostList,
 }
 
 impl Terms {

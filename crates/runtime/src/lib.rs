@@ -22,6 +22,7 @@ mod owners;
 mod pattern;
 mod point;
 mod read_only;
+mod registry;
 mod repair;
 mod retried;
 mod runtime;
@@ -31,7 +32,7 @@ mod session;
 mod tests;
 mod transfer;
 
-pub use avfs_net::{RequestRule, RequestRules};
+pub use avfs_net::{CacheUsage, RequestRule, RequestRules};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Hint, Host, HostError,
     HostList, HostPattern, HostPort, HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
@@ -116,7 +117,7 @@ pub use job::{
     Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS,
     KeptReport, LOG_MAX, Lifetime, LogPart,
 };
-pub use live::host::{HostFacts, HostProxies};
+pub use live::host::{HostFacts, HostProxies, RegistryVariables};
 pub use live::layers_place::{LayersPlace, LayersWhy};
 pub use live::mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
@@ -128,6 +129,7 @@ pub use live::slot::{Freeze, IfBusy, Stillness};
 pub use memory::economize;
 pub use pattern::VaultPattern;
 pub use point::DiffPoint;
+pub use registry::{Origin, RegistryHost, RegistryProblem, RegistryTool};
 pub use repair::{Rebuild, RepairReport, Repaired};
 pub use retried::{Retried, noting};
 pub use runtime::{Activity, Config, IfLost, Runtime, Select};

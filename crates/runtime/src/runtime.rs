@@ -27,6 +27,7 @@ use crate::live::slot::Slot;
 use crate::memory;
 use crate::owners::layer_owner;
 use crate::read_only::{Work, may_not_write};
+use crate::registry::KnownRegistries;
 use crate::repair::{Rebuild, open_vaults};
 use crate::secret::Secrets;
 use crate::{Error, Result};
@@ -111,6 +112,8 @@ pub(crate) struct Inner {
     pub forwards: Forwards,
     pub secrets: Secrets,
     pub observers: Observers,
+    /// The package registries of the host.
+    pub registries: KnownRegistries,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -146,6 +149,7 @@ impl Runtime {
         let inner = Inner {
             networks,
             forwards: Forwards::default(),
+            registries: KnownRegistries::default(),
             secrets: Secrets::new(config.host.secret_key.clone(), &config.home),
             observers: Observers::default(),
             indexes: Indexes::new(&work.directory),

@@ -63,7 +63,8 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("terms", &["requests"]),
             ("trust", &["authority"]),
             ("upstream", &["error"]),
-            ("config", &["resolve", "trust", "upstream"]),
+            ("cache", &[]),
+            ("config", &["cache", "resolve", "trust", "upstream"]),
             ("attempts", &["exec_key"]),
             ("sandbox", &["exec_key", "attempts"]),
             ("meter", &["terms"]),
@@ -96,8 +97,8 @@ const FOLDERS: &[(&str, &[Row])] = &[
             (
                 "doors",
                 &[
-                    "error", "names", "terms", "upstream", "attempts", "sandbox", "refusal",
-                    "execs", "service", "dial", "relay",
+                    "error", "names", "terms", "cache", "upstream", "attempts", "sandbox", "meter",
+                    "refusal", "execs", "service", "dial", "relay",
                 ],
             ),
             (
@@ -117,6 +118,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "served",
                 ],
             ),
+            ("fetch", &["error", "refusal", "service", "dial", "net"]),
             (
                 "forwards",
                 &[
@@ -195,9 +197,12 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "runtime", "session",
                 ],
             ),
+            ("registry", &["error", "runtime", "live"]),
             (
                 "secret",
-                &["error", "gate", "pattern", "runtime", "session", "live"],
+                &[
+                    "error", "gate", "pattern", "runtime", "session", "live", "registry",
+                ],
             ),
             (
                 "files",
@@ -217,7 +222,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 "command",
                 &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
-                    "runtime", "session", "live", "files", "history", "secret",
+                    "runtime", "session", "live", "files", "history", "registry", "secret",
                 ],
             ),
             (
@@ -266,6 +271,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "command::policy::PolicyFiles",
             "command::spill::Spills",
             "job::Jobs",
+            "registry::KnownRegistries",
             "secret::Secrets",
         ],
     ),

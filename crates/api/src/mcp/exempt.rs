@@ -61,6 +61,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "network_log",
         "the answer of a command says what it tried to reach",
     ),
+    ("network_cache", OWNER),
+    ("network_cache_clear", OWNER),
     ("port_forward", OWNER),
     ("port_remove", OWNER),
     ("transfer_set", OWNER),

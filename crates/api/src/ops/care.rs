@@ -177,6 +177,7 @@ pub(crate) fn stats(ask: &Ask, _: Stats) -> Reply<Stats> {
         large_objects: usage.disk.loose,
         large_object_bytes: usage.disk.loose_bytes,
         disk_bytes: usage.on_disk(),
+        download_bytes: ask.session.downloads().bytes,
         db_size_bytes: usage.disk.database_bytes,
         db_size_human: human_size(usage.disk.database_bytes),
         free_bytes: ask.session.room().bytes,

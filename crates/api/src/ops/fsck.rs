@@ -36,6 +36,7 @@ pub(crate) fn fsck(ask: &Ask, request: Fsck) -> Reply<Fsck> {
         objects: report.objects,
         bytes: report.bytes,
         roots: report.roots,
+        downloads_removed: ask.session.check_downloads(),
         damaged: report.damaged.iter().map(damage).collect(),
         repaired: repaired.iter().map(repaired_item).collect(),
         unsearched,

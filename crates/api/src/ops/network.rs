@@ -4,20 +4,49 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
-    NetworkLog, NetworkLogItem, NetworkLogged, NetworkName, NetworkSet, NetworkShow, NetworkState,
-    NetworkUse, NetworkWord, RequestsItem,
+    AttemptItem, DownloadsItem, InspectHow, NetworkAllow, NetworkCache, NetworkCacheClear,
+    NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogItem, NetworkLogged,
+    NetworkName, NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord, RegistriesItem,
+    RegistryItem, RegistryProblemItem, RequestsItem,
 };
 use avfs_runtime::{
-    Attempt, Attempts, Error, ExecNetwork, HostList, HostPattern, InspectChange, NetworkLimits,
-    NetworkRecord, RequestRule, RequestRules, Select, Vault, VaultNetwork,
+    Attempt, Attempts, CacheUsage, Error, ExecNetwork, HostList, HostPattern, InspectChange,
+    NetworkLimits, NetworkRecord, RegistryHost, RegistryProblem, RequestRule, RequestRules, Select,
+    Vault, VaultNetwork,
 };
 
 /// Execs in a listing when nobody says.
 const LISTED: usize = 100;
 
 pub(crate) fn show(ask: &Ask, vault: Select, _: NetworkShow) -> Reply<NetworkShow> {
-    state(ask, ask.session.network(&vault)?)
+    let (vault, network) = ask.session.network(&vault)?;
+    let looks = match &network {
+        VaultNetwork::Listed(hosts) => hosts.has_registries(),
+        VaultNetwork::Host => false,
+    };
+    let registries = looks.then(|| registries(ask));
+    Ok(NetworkState {
+        registries,
+        ..state(ask, (vault, network))?
+    })
+}
+
+fn registries(ask: &Ask) -> RegistriesItem {
+    let (hosts, problems) = ask.session.network_registries();
+    let host = |host: &RegistryHost| RegistryItem {
+        host: host.rule.to_string(),
+        tool: host.tool.as_str().to_owned(),
+        from: host.origin.as_str().to_owned(),
+        credentials: host.credentials,
+    };
+    let problem = |problem: RegistryProblem| RegistryProblemItem {
+        tool: problem.tool.as_str().to_owned(),
+        problem: problem.text,
+    };
+    RegistriesItem {
+        hosts: hosts.iter().map(host).collect(),
+        problems: problems.into_iter().map(problem).collect(),
+    }
 }
 
 pub(crate) fn set(ask: &Ask, vault: Select, request: NetworkSet) -> Reply<NetworkSet> {
@@ -74,6 +103,22 @@ pub(crate) fn log(ask: &Ask, vault: Select, request: NetworkLog) -> Reply<Networ
     Ok(NetworkLogged { execs })
 }
 
+pub(crate) fn cache(ask: &Ask, _: NetworkCache) -> Reply<NetworkCache> {
+    Ok(downloads(ask.session.downloads()))
+}
+
+pub(crate) fn cache_clear(ask: &Ask, _: NetworkCacheClear) -> Reply<NetworkCacheClear> {
+    Ok(downloads(ask.session.clear_downloads()?))
+}
+
+fn downloads(usage: CacheUsage) -> DownloadsItem {
+    DownloadsItem {
+        answers: usage.answers,
+        bytes: usage.bytes,
+        max_bytes: usage.max_bytes,
+    }
+}
+
 fn some_hosts(texts: &[String]) -> Result<HostList, Failure> {
     match texts.is_empty() {
         true => Err(Failure::invalid("at least one host is needed")),
@@ -100,6 +145,7 @@ fn state(ask: &Ask, (vault, network): (Vault, VaultNetwork)) -> Result<NetworkSt
         hosts,
         requests: requests.collect(),
         limits: limits_item(limits),
+        registries: None,
     })
 }
 
@@ -149,6 +195,7 @@ fn item(attempt: &Attempt) -> AttemptItem {
         count: attempt.count,
         sent: attempt.sent,
         received: attempt.received,
+        cached: attempt.cached,
         or_by: attempt.or_by.iter().map(ToString::to_string).collect(),
     }
 }

@@ -110,6 +110,9 @@ pub struct FsckFindings {
     /// What a rebuild brought back.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rebuilt: Option<RebuiltItem>,
+    /// Damaged downloads of package registries, which were removed.
+    #[serde(default)]
+    pub downloads_removed: u64,
     /// Problems of the database.
     pub database: Vec<String>,
     /// Whether the chain of the journal is whole.
@@ -314,6 +317,9 @@ pub struct StatsItem {
     pub large_object_bytes: u64,
     /// Disk usage without layers.
     pub disk_bytes: u64,
+    /// Bytes of what package registries answered, which are kept besides.
+    #[serde(default)]
+    pub download_bytes: u64,
     /// Bytes of the database.
     pub db_size_bytes: u64,
     /// `db_size_bytes`, for people.

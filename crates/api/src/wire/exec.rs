@@ -76,7 +76,7 @@ pub struct Exec {
     /// What it can reach. Left out: what the vault's setting `network` says.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<NetworkName>,
-    /// Hosts that it can reach besides, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`. With the network `none`, only
+    /// Hosts that it can reach besides, as `example.com`, `*.example.com:8080`, `192.0.2.0/24` or `registries`. With the network `none`, only
     /// those.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub allow: Vec<String>,

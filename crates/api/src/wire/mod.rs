@@ -102,9 +102,10 @@ pub use mounts::{
     UnmountListing, UnmountedItem,
 };
 pub use network::{
-    AttemptItem, InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem,
-    NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkUse,
-    RequestsItem,
+    AttemptItem, DownloadsItem, InspectHow, NetworkAllow, NetworkCache, NetworkCacheClear,
+    NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogItem, NetworkLogged,
+    NetworkSet, NetworkShow, NetworkState, NetworkUse, RegistriesItem, RegistryItem,
+    RegistryProblemItem, RequestsItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

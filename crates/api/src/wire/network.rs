@@ -52,6 +52,9 @@ pub struct AttemptItem {
     pub sent: u64,
     /// Bytes to the command.
     pub received: u64,
+    /// How many of those had been downloaded before, from a package registry, and were kept.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub cached: u64,
     /// Other execs that may have made it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub or_by: Vec<String>,
@@ -69,7 +72,7 @@ pub struct NetworkSet {
     /// `host` for the host's network. Left out, or `none`: only the hosts beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<NetworkName>,
-    /// The hosts, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`. Without one there is no network.
+    /// The hosts, as `example.com`, `*.example.com:8080`, `192.0.2.0/24` or `registries`. Without one there is no network.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hosts: Vec<String>,
 }
@@ -78,7 +81,7 @@ pub struct NetworkSet {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkAllow {
-    /// As `example.com`, `*.example.com:8080` or `192.0.2.0/24`.
+    /// As `example.com`, `*.example.com:8080`, `192.0.2.0/24` or `registries`.
     pub hosts: Vec<String>,
 }
 
@@ -105,6 +108,9 @@ pub struct NetworkState {
     /// How much they may use, where the vault says so.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limits: Option<NetworkLimitsItem>,
+    /// What `registries` stands for now, if it is on the list. Only `network_show` looks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub registries: Option<RegistriesItem>,
 }
 
 /// Which requests a host may be sent.
@@ -142,6 +148,58 @@ pub enum InspectHow {
     Add,
     /// The host has none any more, and its TLS is not opened.
     Off,
+}
+
+/// The package registries of the host.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistriesItem {
+    /// The hosts that package managers read from.
+    pub hosts: Vec<RegistryItem>,
+    /// What could not be found out, or cannot be used.
+    pub problems: Vec<RegistryProblemItem>,
+}
+
+/// One host that a package manager reads from.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistryItem {
+    /// The host with its port.
+    pub host: String,
+    /// `pip`, `npm` or `cargo`.
+    pub tool: String,
+    /// Who names it: `default` (the package manager itself), `configuration` (the owner's), or `index` (of a registry).
+    pub from: String,
+    /// Whether requests get credentials of the configuration.
+    pub credentials: bool,
+}
+
+/// What could not be found out, or cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegistryProblemItem {
+    /// `pip`, `npm` or `cargo`.
+    pub tool: String,
+    /// What it is.
+    pub problem: String,
+}
+
+/// Says how much of what package registries answered is kept for all vaults.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkCache {}
+
+/// Removes what package registries answered. It is downloaded again when it is needed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkCacheClear {}
+
+/// What is kept of the answers of package registries; after clearing, what was removed.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DownloadsItem {
+    /// How many answers.
+    pub answers: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The most bytes that are kept. Answers that were used longest ago go first.
+    pub max_bytes: u64,
 }
 
 /// Lists what commands of a vault tried to reach, the newest first.

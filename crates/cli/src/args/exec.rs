@@ -92,12 +92,15 @@ pub struct RunArgs {
     /// Where the command runs: in the sandbox, or on the host without isolation
     #[arg(long, value_name = "NAME")]
     pub driver: Option<DriverName>,
-    /// What the command may reach: none, host, observe, or hosts separated by commas [default: the vault's setting]
+    /// What the command may reach: none, host, observe, or hosts (registries among them) separated by commas [default: the vault's setting]
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub network: Option<NetworkChoice>,
     /// A host that the command may reach besides, as example.com or *.example.com:8080
     #[arg(long, value_name = "HOST")]
     pub allow: Vec<String>,
+    /// Let the command read from this host's package registries; for `--allow registries`
+    #[arg(long)]
+    pub allow_registries: bool,
     /// If the command needs approval, wait for the answer
     #[arg(long, group = "approving")]
     pub wait: bool,

@@ -16,13 +16,14 @@ Examples:
 Examples:
   avfs network set none
   avfs network set example.com,*.example.org:8443
+  avfs network set registries             what this host's pip, npm and cargo read from
   avfs network set host                   the host's network, its own services included
 
 Without a port, a host is allowed on ports 80 and 443; `:*` is every port. `*.example.org` is every name below
 example.org, and not example.org itself. Addresses of private networks are reached only if they are listed by address.
 A wider network is for the owner.")]
     Set {
-        /// none, host, or hosts separated by commas
+        /// none, host, or hosts separated by commas; registries is one
         #[arg(value_parser = network)]
         network: NetworkChoice,
     },
@@ -52,6 +53,23 @@ than before are for the owner; fewer are for everybody.")]
     Inspect(InspectArgs),
     /// List what commands tried to reach
     Log(NetworkLogArgs),
+    /// What package registries answered, kept for all vaults
+    #[command(subcommand)]
+    Cache(CacheVerb),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CacheVerb {
+    /// Say how much is kept
+    #[command(after_help = "\
+Examples:
+  avfs network cache show")]
+    Show,
+    /// Remove all of it; it is downloaded again when it is needed
+    #[command(after_help = "\
+Examples:
+  avfs network cache clear")]
+    Clear,
 }
 
 #[derive(Debug, Args)]
@@ -71,7 +89,7 @@ pub struct InspectArgs {
 
 #[derive(Debug, Args)]
 pub struct HostsArgs {
-    /// As example.com, *.example.com:8080 or 192.0.2.0/24
+    /// As example.com, *.example.com:8080, 192.0.2.0/24 or registries
     #[arg(required = true, value_name = "HOST")]
     pub hosts: Vec<String>,
 }

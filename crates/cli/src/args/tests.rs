@@ -174,6 +174,8 @@ const WORDS: &[(&str, &str)] = &[
     ("network_deny", "network deny example.com"),
     ("network_inspect", "network inspect example.com --off"),
     ("network_log", "network log --denied"),
+    ("network_cache", "network cache show"),
+    ("network_cache_clear", "network cache clear"),
     ("port_forward", "port forward v 3000 8080 --listen ::1"),
     ("port_list", "port list"),
     ("port_remove", "port remove v 3000"),

@@ -53,6 +53,7 @@ fn stats_text(stats: &StatsItem) -> String {
         ),
         ("database", stats.db_size_human.clone()),
         ("on disk", size(stats.disk_bytes)),
+        ("downloads", size(stats.download_bytes)),
         ("free", free_text(stats)),
     ];
     let rows = rows

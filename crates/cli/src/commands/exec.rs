@@ -13,6 +13,7 @@ use avfs_api::wire::{
     Base64, CheckpointAsk, DriverWord, Envelope, Exec, ExecEvent, ForkWord, LimitsAsk, ProfileWord,
     StdinItem, TtyAsk, WaitingEvent, to_text,
 };
+use avfs_runtime::HostRule;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -288,7 +289,7 @@ fn words(args: RunArgs) -> Result<Exec> {
             DriverName::Process => DriverWord::Process,
         }),
         network: args.network.as_ref().map(|network| network.name),
-        allow: allowed(args.network, args.allow),
+        allow: allowed(args.network, args.allow, args.allow_registries),
         wait: args.wait,
         approval: args.approval,
         speculate: args.speculate,
@@ -298,7 +299,12 @@ fn words(args: RunArgs) -> Result<Exec> {
 }
 
 /// The hosts of a list, and those beside it.
-fn allowed(network: Option<NetworkChoice>, mut allow: Vec<String>) -> Vec<String> {
+fn allowed(
+    network: Option<NetworkChoice>,
+    mut allow: Vec<String>,
+    registries: bool,
+) -> Vec<String> {
+    allow.extend(registries.then(|| HostRule::REGISTRIES.to_owned()));
     allow.extend(network.into_iter().flat_map(|network| network.hosts));
     allow
 }

@@ -35,6 +35,10 @@ fn fsck_text(findings: &FsckFindings) -> String {
         text += "\n";
     }
     text += &found_text(findings);
+    if findings.downloads_removed > 0 {
+        let answers = count(findings.downloads_removed, "damaged answer");
+        text += &format!("\nremoved {answers} of package registries; downloaded again when needed");
+    }
     for place in &findings.unsearched {
         text += &format!("\nnot searched: {}", printable(place));
     }

@@ -1,14 +1,15 @@
 //! `avfs network`: which hosts the commands of a vault may reach, and what they tried to reach.
 
-use crate::args::{HostsArgs, NetworkLogArgs, NetworkVerb};
+use crate::args::{CacheVerb, HostsArgs, NetworkLogArgs, NetworkVerb};
 use crate::error::Result;
 use crate::output::Output;
 use crate::output::exec::address;
-use crate::output::table::table;
+use crate::output::table::{count, size, table};
 use crate::session::Session;
 use avfs_api::wire::{
-    InspectHow, NetworkAllow, NetworkDeny, NetworkInspect, NetworkLimitsItem, NetworkLog,
-    NetworkLogged, NetworkSet, NetworkShow, NetworkState, NetworkWord, RequestsItem,
+    DownloadsItem, InspectHow, NetworkAllow, NetworkCache, NetworkCacheClear, NetworkDeny,
+    NetworkInspect, NetworkLimitsItem, NetworkLog, NetworkLogged, NetworkSet, NetworkShow,
+    NetworkState, NetworkWord, RegistriesItem, RequestsItem,
 };
 
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -30,8 +31,24 @@ pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<(
             },
         })?,
         NetworkVerb::Log(args) => return log(args, session, output),
+        NetworkVerb::Cache(verb) => return cache(&verb, session, output),
     };
     output.answer(&state, state_text)
+}
+
+fn cache(verb: &CacheVerb, session: &mut Session, output: Output) -> Result<()> {
+    let what = |kept: &DownloadsItem| {
+        let answers = count(kept.answers, "answer");
+        format!("{answers} of package registries, {}", size(kept.bytes))
+    };
+    match verb {
+        CacheVerb::Show => output.answer(&session.call(&NetworkCache {})?, |kept| {
+            format!("{} of at most {}", what(kept), size(kept.max_bytes))
+        }),
+        CacheVerb::Clear => output.answer(&session.call(&NetworkCacheClear {})?, |kept| {
+            format!("removed {}", what(kept))
+        }),
+    }
 }
 
 fn log(args: NetworkLogArgs, session: &mut Session, output: Output) -> Result<()> {
@@ -75,11 +92,39 @@ fn reached_text(state: &NetworkState) -> String {
     match state.network {
         NetworkWord::None => format!("commands in {vault} have no network"),
         NetworkWord::Host => format!("commands in {vault} have the host's network"),
-        NetworkWord::Listed | NetworkWord::Observe => format!(
-            "commands in {vault} may reach:\n  {}",
-            state.hosts.join("\n  ")
-        ),
+        NetworkWord::Listed | NetworkWord::Observe => {
+            let hosts = state.hosts.join("\n  ");
+            let mut text = format!("commands in {vault} may reach:\n  {hosts}");
+            if let Some(registries) = &state.registries {
+                text.push_str(&registries_text(registries));
+            }
+            text
+        }
     }
+}
+
+fn registries_text(registries: &RegistriesItem) -> String {
+    let mut text = match registries.hosts.is_empty() {
+        true => "\nno registry of this host is known".to_owned(),
+        false => "\nregistries are at present, for reading:".to_owned(),
+    };
+    for item in &registries.hosts {
+        let (host, tool) = (&item.host, &item.tool);
+        let from = match item.from.as_str() {
+            "default" => format!("the default of {tool}"),
+            "index" => format!("files of an index of {tool}"),
+            _ => format!("in the configuration of {tool}"),
+        };
+        let with = match item.credentials {
+            true => format!(", with the credentials of {tool}"),
+            false => String::new(),
+        };
+        text.push_str(&format!("\n  {host} ({from}{with})"));
+    }
+    for item in &registries.problems {
+        text.push_str(&format!("\nnot used: {}: {}", item.tool, item.problem));
+    }
+    text
 }
 
 fn log_text(logged: &NetworkLogged) -> String {

@@ -1,8 +1,8 @@
 //! TLS greetings whose server name cannot be read, or can be read in two ways.
 
 use crate::attacks::LIST;
-use crate::judge::{attack, judge};
 use crate::behind_proxy;
+use crate::judge::{attack, judge};
 use serde_json::{Value, json};
 
 /// An extension of a greeting.

@@ -4,7 +4,8 @@
 //! otherwise than it is meant, addresses of the host and of its neighbours: `attacks.rs`; protocols that no list can check: `protocols.rs`;
 //! another command's list: `sharing.rs`; a wider network than the owner gave: `modes.rs`; a connection that outlives its
 //! permission: `changes.rs`; requests that an allowed host may not be sent: `requests.rs`; one request
-//! that two programs would read differently, and names that cannot be read: `disguises.rs`, `greetings.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
+//! that two programs would read differently, and names that cannot be read: `disguises.rs`, `greetings.rs`; what the word
+//! `registries` stands for, and what is kept of their answers: `host_registries.rs`, `downloads.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
 //!
 //! Names are in `example.test`. Some tests give them addresses by the file `hosts` of the home; the others have a host that
 //! reaches nobody but by a proxy, so that ports 80 and 443 are served without root.
@@ -14,8 +15,10 @@ mod attacks;
 mod changes;
 mod clients;
 mod disguises;
+mod downloads;
 mod git_host;
 mod greetings;
+mod host_registries;
 mod judge;
 mod limits;
 mod modes;
@@ -26,6 +29,7 @@ mod servers;
 mod sharing;
 
 use avfs_testkit::Home;
+use registries::is_there;
 use serde_json::Value;
 use servers::{HostProxy, Site};
 use std::fs;

@@ -47,7 +47,7 @@ fn run(world: &World, host: &str, without: bool, words: &[&str]) -> Value {
     )
 }
 
-fn is_there(world: &World, program: &str) -> bool {
+pub fn is_there(world: &World, program: &str) -> bool {
     let there = world.run("none", &[program, "--version"])["exit_code"] == 0;
     if !there {
         let user = world.home.user();
@@ -68,19 +68,25 @@ with zipfile.ZipFile('w.whl', 'w') as wheel:
     wheel.writestr(info + 'RECORD', '')
 ";
 
+/// The name of the wheel that [`serve_wheel`] serves below `/files/`.
+pub const WHEEL_NAME: &str = "probe_package-1.0-py3-none-any.whl";
+
+pub fn serve_wheel(site: &Site) {
+    let wheel = made("python3", "-c", WHEEL, "w.whl");
+    site.put(
+        "/simple/probe-package/",
+        format!("<a href=\"/files/{WHEEL_NAME}\">{WHEEL_NAME}</a>"),
+    );
+    site.put(&format!("/files/{WHEEL_NAME}"), wheel);
+}
+
 #[test]
 fn pip_installs_from_an_index() {
-    let wheel = made("python3", "-c", WHEEL, "w.whl");
     behind_proxy(|world, _| {
         if !is_there(world, "pip") {
             return;
         }
-        let name = "probe_package-1.0-py3-none-any.whl";
-        world.site.put(
-            "/simple/probe-package/",
-            format!("<a href=\"/files/{name}\">{name}</a>"),
-        );
-        world.site.put(&format!("/files/{name}"), &wheel);
+        serve_wheel(&world.site);
         for without in [false, true] {
             let into = format!("/tmp/pip{without}");
             let install = |host: &str| {
@@ -122,7 +128,7 @@ const TARBALL: &str =
     "set -e; mkdir package; echo 'module.exports = \"from the registry\"' > package/index.js
 echo '{\"name\":\"probe\",\"version\":\"1.0.0\"}' > package/package.json; tar czf p.tgz package";
 
-fn serve_npm(site: &Site, host: &str) {
+pub fn serve_npm(site: &Site, host: &str) {
     let tarball = made("bash", "-c", TARBALL, "p.tgz");
     let url = format!("https://{host}/probe/-/probe-1.0.0.tgz");
     let version = json!({"name": "probe", "version": "1.0.0", "dist": {"tarball": url}});
@@ -172,7 +178,7 @@ const CRATE: &str = "set -e; mkdir -p probe-1.0.0/src; echo 'pub fn text() -> u8
 printf '[package]\\nname = \"probe\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n' > probe-1.0.0/Cargo.toml
 tar czf p.crate probe-1.0.0";
 
-fn serve_crates(site: &Site, host: &str) {
+pub fn serve_crates(site: &Site, host: &str) {
     let package = made("bash", "-c", CRATE, "p.crate");
     let sum = digest(&SHA256, &package);
     let sum: String = sum
@@ -189,7 +195,7 @@ fn serve_crates(site: &Site, host: &str) {
     site.put("/dl/probe-1.0.0.crate", package);
 }
 
-const MANIFEST: &str = "[package]
+pub const MANIFEST: &str = "[package]
 name = \"own\"
 version = \"0.1.0\"
 edition = \"2021\"

@@ -10,6 +10,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,8 +49,14 @@ pub struct Site {
     /// The certificate to trust, as PEM.
     pub trusted: String,
     pub seen: Seen,
-    files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    /// The heads of all requests, in small letters.
+    pub heads: Seen,
+    files: Files,
+    stopped: Arc<AtomicBool>,
 }
+
+/// What is served at each path: further headers, and the body.
+type Files = Arc<Mutex<BTreeMap<String, (String, Vec<u8>)>>>;
 
 impl Site {
     pub fn start() -> Site {
@@ -59,11 +66,18 @@ impl Site {
             port,
             trusted,
             seen: Seen::default(),
+            heads: Seen::default(),
             files: Arc::default(),
+            stopped: Arc::default(),
         };
         site.put("/", "hello");
-        let (seen, files) = (site.seen.clone(), Arc::clone(&site.files));
+        let seen = (site.seen.clone(), site.heads.clone());
+        let files = Arc::clone(&site.files);
+        let stopped = Arc::clone(&site.stopped);
         each_connection(listener, move |stream| {
+            if stopped.load(Ordering::SeqCst) {
+                return Ok(());
+            }
             let mut first = [0];
             if stream.peek(&mut first)? == 0 {
                 return Ok(());
@@ -79,8 +93,41 @@ impl Site {
 
     /// Serves these bytes at a path.
     pub fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        self.put_with(path, "", bytes);
+    }
+
+    /// Serves these bytes at a path, with headers, each of which ends a line.
+    pub fn put_with(&self, path: &str, headers: &str, bytes: impl AsRef<[u8]>) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(path.to_owned(), bytes.as_ref().to_vec());
+        files.insert(
+            path.to_owned(),
+            (headers.to_owned(), bytes.as_ref().to_vec()),
+        );
+    }
+
+    /// Closes every connection from now on.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// Sends who asks for a path elsewhere.
+    pub fn redirect(&self, path: &str, to: &str) {
+        self.put_with(path, &format!("Location: {to}\r\n"), "");
+    }
+
+    /// Serves everything with these headers from now on.
+    pub fn put_on_all(&self, headers: &str) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files
+            .values_mut()
+            .for_each(|file| file.0 = headers.to_owned());
+    }
+
+    /// How often a path was asked for.
+    pub fn count(&self, path: &str) -> usize {
+        let end = format!(" {path}");
+        let all = self.seen.all();
+        all.iter().filter(|line| line.ends_with(&end)).count()
     }
 
     /// Serves every file beneath a directory, below a path.
@@ -100,8 +147,8 @@ impl Site {
 /// Answers one request.
 fn answer(
     mut stream: impl Read + Write,
-    seen: &Seen,
-    files: &Mutex<BTreeMap<String, Vec<u8>>>,
+    (seen, heads): &(Seen, Seen),
+    files: &Files,
 ) -> io::Result<()> {
     let head = read_head(&mut stream)?;
     let mut words = head.split_whitespace();
@@ -110,6 +157,7 @@ fn answer(
         words.next().unwrap_or_default(),
     );
     let lower = head.to_ascii_lowercase();
+    heads.note(lower.clone());
     let host = lower
         .lines()
         .find_map(|line| line.strip_prefix("host:"))
@@ -133,9 +181,12 @@ fn answer(
         .unwrap_or_else(PoisonError::into_inner)
         .get(path)
         .cloned();
-    let (status, body) = match found {
-        Some(body) => ("200 OK", body),
-        None => ("404 Not Found", b"no such file".to_vec()),
+    let (status, (more, body)) = match found {
+        // Says what it got.
+        _ if path == "/echo" => ("200 OK", (String::new(), head.clone().into_bytes())),
+        Some(file) if file.0.starts_with("Location") => ("302 Found", file),
+        Some(file) => ("200 OK", file),
+        None => ("404 Not Found", (String::new(), b"no such file".to_vec())),
     };
     let kind = match () {
         () if path.starts_with("/simple") => "text/html",
@@ -143,7 +194,7 @@ fn answer(
         () => "application/octet-stream",
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n{more}\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;

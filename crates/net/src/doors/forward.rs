@@ -134,7 +134,7 @@ async fn answered(
         _ => {}
     }
     head::strip_hop_by_hop(answer.headers_mut(), switches);
-    Ok(answer.map(|body| body.boxed()))
+    Ok(answer.map(|body| body.map_err(Into::into).boxed()))
 }
 
 async fn join(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use avfs_policy::{Host, HostPort};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
 use super::forward::{Outside, forward};
-use super::{head, tunnel};
+use super::{head, kept, tunnel};
 use crate::attempts::Door;
 use crate::dial::{self, Stream};
 use crate::execs::Connection;
@@ -27,7 +27,8 @@ use crate::relay::silence;
 use crate::service::Service;
 use crate::upstream::Proxy;
 
-pub(super) type Body = BoxBody<Bytes, hyper::Error>;
+pub(super) type Body = BoxBody<Bytes, BodyError>;
+pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a connection's requests are for.
 pub(super) enum For {
@@ -151,6 +152,11 @@ impl Requests {
         };
         self.connection.open(Door::Http, &at)?;
         self.connection.check_request(&at, &head)?;
+        if body.is_end_stream()
+            && let Some(answer) = kept::answer(self, &at, &head).await?
+        {
+            return Ok(answer);
+        }
         forward(self, &at, Request::from_parts(head, body)).await
     }
 

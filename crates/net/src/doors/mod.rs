@@ -2,10 +2,12 @@
 
 mod accept;
 mod dns;
+mod feed;
 mod forward;
 mod head;
 mod hello;
 mod http;
+mod kept;
 mod socks;
 mod transparent;
 mod tunnel;

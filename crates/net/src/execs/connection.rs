@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Execs, Judged, Live, Target, Who};
+use super::{Execs, Judged, Live, Target, Who, moved};
 use crate::attempts::{Door, Kind};
 use crate::meter::Meter;
 use crate::refusal::Refusal;
@@ -133,6 +133,19 @@ impl Connection {
         self.execs.lock().inspects(&self.who, host)
     }
 
+    /// Whether the host is a package registry, whose answers are kept.
+    pub(crate) fn is_registry(&self, at: &HostPort) -> bool {
+        let state = self.execs.lock();
+        state.is_registry(&self.who, &at.host, at.port)
+    }
+
+    /// The address that was dialled last, if it is known.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        let state = self.execs.lock();
+        let live = state.live.get(&self.id)?;
+        live.target.as_ref()?.address
+    }
+
     /// Whether every command that it may come from may make this request. All rules for the host must allow it. From then on the
     /// connection is cut when they no longer do.
     pub(crate) fn check_request(&self, at: &HostPort, head: &Parts) -> Result<(), Refusal> {
@@ -177,7 +190,7 @@ impl Connection {
         }
         let shared = first.iter().filter(|secret| {
             let known = others.iter().all(|terms| terms.secrets.contains(secret));
-            known && secret.is_for(&at.host, at.port, secure)
+            known && secret.is_for(at, secure, head)
         });
         let shared: Vec<_> = shared.map(Secret::header).collect();
         // The answer to TRACE is the request.
@@ -224,7 +237,7 @@ impl Connection {
         let mut state = self.execs.lock();
         state.settle_one(self.id);
         if let Some(live) = state.live.get_mut(&self.id) {
-            let moved = live.meter.moved();
+            let moved = moved(&live.meter);
             live.current = next.map(|kind| (kind, moved));
         }
     }

@@ -59,8 +59,13 @@ struct Live {
     counts: bool,
 }
 
-/// Bytes in and out.
-type Moved = (u64, u64);
+/// Bytes in and out, and those in that had been kept.
+type Moved = (u64, u64, u64);
+
+fn moved(meter: &Meter) -> Moved {
+    let (into, out) = meter.moved();
+    (into, out, meter.kept())
+}
 
 #[derive(Clone)]
 struct Target {
@@ -309,6 +314,13 @@ impl State {
         judged
     }
 
+    /// Whether the host is a registry for every command that it may come from.
+    fn is_registry(&self, who: &Who, host: &Host, port: u16) -> bool {
+        let mut terms = self.terms_of(who).peekable();
+        let some = terms.peek().is_some();
+        some && terms.all(|terms| terms.registries.decide(host, port).is_allowed())
+    }
+
     fn check_resolved(&self, who: &Who, address: IpAddr, port: u16) -> Result<(), Denial> {
         let mut terms = self.terms_of(who);
         terms.try_for_each(|terms| terms.list.check_resolved(address, port))
@@ -352,11 +364,11 @@ impl State {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
-        let moved = live.meter.moved();
+        let moved = moved(&live.meter);
         let Some((kind, before)) = &mut live.current else {
             return;
         };
-        let passed = (moved.0 - before.0, moved.1 - before.1);
+        let passed = (moved.0 - before.0, moved.1 - before.1, moved.2 - before.2);
         *before = moved;
         let (kind, who) = (kind.clone(), live.who.clone());
         let candidates = self.keys_of(&who);

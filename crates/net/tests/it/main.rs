@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, reason = "figures are to be read")]
 
 mod attacks;
+mod cache;
 mod client;
 mod doors;
 mod forwards;

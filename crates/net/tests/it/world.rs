@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use avfs_net::{
-    Attempt, Attribution, Authority, Bounds, Config, Ends, ExecKey, Guard, Net, Resolve, Roots,
-    Served, Sink, Terms, Upstream,
+    Attempt, Attribution, Authority, Bounds, Cache, Config, Ends, ExecKey, Guard, Net, Resolve,
+    Roots, Served, Sink, Terms, Upstream,
 };
 use avfs_policy::HostName;
 
@@ -81,11 +81,21 @@ impl World {
     }
 
     pub fn trusting(bounds: Bounds, upstream: Upstream, roots: Roots) -> World {
+        World::keeping(bounds, upstream, roots, None)
+    }
+
+    pub fn keeping(
+        bounds: Bounds,
+        upstream: Upstream,
+        roots: Roots,
+        cache: Option<Cache>,
+    ) -> World {
         let names = Table::default();
         let config = Config {
             resolver: Arc::new(names.clone()),
             upstream,
             roots,
+            cache,
             bounds,
         };
         World {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Host, HostError, HostRule, Ports, Special, address_is_special};
+use super::{Host, HostError, HostPattern, HostRule, Ports, Special, address_is_special};
 
 /// Which hosts may be reached. The empty list is no network.
 ///
@@ -97,6 +97,12 @@ impl HostList {
         })
     }
 
+    /// Whether package registries are on the list.
+    pub fn has_registries(&self) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| rule.pattern == HostPattern::Registries)
+    }
+
     /// Whether some rule is about the host, on whatever port. Names of which this holds are resolved.
     pub fn knows(&self, host: &Host) -> bool {
         self.rules.iter().any(|rule| rule.pattern.matches(host))
@@ -164,8 +170,13 @@ impl Hint {
             Host::Name(_) => None,
         };
         let mut rule = HostRule::exactly(host, port);
-        if Ports::Web.has(port) {
-            rule.ports = Ports::Web;
+        // The name `registries` alone is the word for something else.
+        let web = HostRule {
+            ports: Ports::Web,
+            ..rule.clone()
+        };
+        if Ports::Web.has(port) && web.to_string() != HostRule::REGISTRIES {
+            rule = web;
         }
         never.is_none().then_some(Hint { rule })
     }

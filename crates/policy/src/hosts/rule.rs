@@ -10,8 +10,9 @@ use super::host::{parse_port, split_port};
 use super::special::{special_range, special_ranges_around};
 use super::{AddressRange, Host, HostError, HostName};
 
-/// `host[:port]`, `*.suffix[:port]`, `*[:port]`, `address[:port]` or `range[:port]`.
+/// `host[:port]`, `*.suffix[:port]`, `*[:port]`, `address[:port]`, `range[:port]` or `registries`.
 ///
+/// - `registries` stands for hosts that are worked out elsewhere, and matches none by itself. A host of that name is `registries:443`.
 /// - Without a port, a rule is for 80 and 443. `:*` is every port.
 /// - `*.example.com` is every name below `example.com`, at any depth, and not `example.com` itself.
 /// - `*` is every name, and no address.
@@ -25,6 +26,8 @@ pub struct HostRule {
 /// Which hosts a rule is about. Those that say most come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
+    /// The package registries of whoever runs the daemon.
+    Registries,
     Name(HostName),
     /// Every name below this one.
     Below(HostName),
@@ -88,13 +91,17 @@ impl HostPattern {
             (HostPattern::Below(parent), Host::Name(name)) => name.is_below(parent),
             (HostPattern::AnyName, Host::Name(_)) => true,
             (HostPattern::Range(range), Host::Address(address)) => lists(range, *address),
-            (HostPattern::Range(_), Host::Name(_)) | (_, Host::Address(_)) => false,
+            (HostPattern::Range(_) | HostPattern::Registries, Host::Name(_))
+            | (_, Host::Address(_)) => false,
         }
     }
 
     /// Whether `other` matches every host that this pattern matches.
     fn is_within(&self, other: &HostPattern) -> bool {
         match (self, other) {
+            // What they are is not known here, and they come with credentials.
+            (HostPattern::Registries, other) => *other == HostPattern::Registries,
+            (_, HostPattern::Registries) => false,
             (HostPattern::Range(range), HostPattern::Range(other)) => {
                 // A wider range does not list the special addresses that this one lists.
                 let mut special = special_ranges_around(range);
@@ -137,6 +144,17 @@ impl From<Host> for HostPattern {
 }
 
 impl HostRule {
+    /// The word for package registries.
+    pub const REGISTRIES: &str = "registries";
+
+    /// The rule for package registries.
+    pub fn registries() -> HostRule {
+        HostRule {
+            pattern: HostPattern::Registries,
+            ports: Ports::Web,
+        }
+    }
+
     pub fn parse(text: &str) -> Result<HostRule, HostError> {
         let (pattern, ports) = match bracketed_range(text) {
             Some(parts) => parts,
@@ -152,7 +170,11 @@ impl HostRule {
             ports,
         };
         rule.check()?;
-        Ok(rule)
+        // One text, one rule: however a client writes the name, it is shown as the word.
+        match rule.to_string() == HostRule::REGISTRIES {
+            true => Ok(HostRule::registries()),
+            false => Ok(rule),
+        }
     }
 
     /// The rule that allows this host on this port and nothing else.
@@ -217,6 +239,7 @@ impl fmt::Display for HostPattern {
             HostPattern::Below(name) => write!(f, "*.{name}"),
             HostPattern::AnyName => f.write_str("*"),
             HostPattern::Range(range) => range.fmt(f),
+            HostPattern::Registries => f.write_str(HostRule::REGISTRIES),
         }
     }
 }

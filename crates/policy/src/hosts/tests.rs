@@ -405,3 +405,43 @@ fn a_hint_is_a_command_that_a_shell_reads_as_one_rule() {
     );
     assert_eq!(hint("0.0.0.0", 22), None);
 }
+
+/// A command chooses the names that it asks for, and the owner pastes what a refusal says.
+#[test]
+fn the_word_registries_is_no_host_and_no_host_is_the_word() {
+    for text in ["registries", "Registries", "REGISTRIES.", "registries."] {
+        let rule = HostRule::parse(text).unwrap();
+        assert_eq!(rule, HostRule::registries(), "{text}");
+        assert_eq!(rule.to_string(), "registries");
+    }
+    let list: HostList = "registries,example.test".parse().unwrap();
+    assert_eq!(list.to_string(), "registries,example.test");
+    assert!(list.has_registries());
+    let host = Host::parse("registries").unwrap();
+    assert!(!list.knows(&host) && !list.decide(&host, 443).is_allowed());
+    let hint = Hint::to_allow(host.clone(), 443).unwrap();
+    assert_eq!(hint.to_string(), "avfs network allow registries:443");
+    assert!(
+        !hint
+            .rule()
+            .to_string()
+            .parse::<HostList>()
+            .unwrap()
+            .has_registries()
+    );
+    let named: HostList = "registries:443".parse().unwrap();
+    assert!(named.decide(&host, 443).is_allowed() && !named.has_registries());
+}
+
+#[test]
+fn only_a_list_with_registries_covers_them() {
+    let list = |text: &str| text.parse::<HostList>().unwrap();
+    let registries = list("registries");
+    for wider in ["registries", "registries,a.test"] {
+        assert!(registries.is_within(&list(wider)), "{wider}");
+    }
+    for other in ["*", "*:*", "registries:443", "registries:*", "0.0.0.0/0:*"] {
+        assert!(!registries.is_within(&list(other)), "{other}");
+        assert!(!list(other).is_within(&registries), "{other}");
+    }
+}

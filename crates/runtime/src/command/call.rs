@@ -168,9 +168,11 @@ impl Call {
     }
 
     /// On which terms its network is served, but for its secrets.
-    pub fn network_terms(&self) -> avfs_net::Terms {
-        let terms = self.inspection.added_to(self.network.terms());
-        self.network_limits.added_to(terms)
+    pub fn network_terms(&self) -> Result<avfs_net::Terms> {
+        let terms = self.runtime.terms_of_network(&self.network)?;
+        Ok(self
+            .network_limits
+            .added_to(self.inspection.added_to(terms)))
     }
 
     /// The kind of sandbox that it needs.
@@ -373,6 +375,17 @@ fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
     let names = TRUST_VARIABLES.iter();
     for name in names.filter(|name| !is_chosen || !before_pip.contains(name)) {
         add(environment, name, &format!("/etc/{AUTHORITIES}"));
+    }
+    // A host's own configuration of npm, which is lent, may name other authorities, and those go before node's.
+    if !environment
+        .iter()
+        .any(|(set, _)| set == b"NODE_EXTRA_CA_CERTS")
+    {
+        add(
+            environment,
+            "npm_config_cafile",
+            &format!("/etc/{AUTHORITIES}"),
+        );
     }
     add(
         environment,

@@ -354,6 +354,8 @@ impl Checkpointed {
         let secrets = call.runtime.secrets_of(&call.asked, &call.network)?;
         let mut env = call.environment(&session.inside);
         secrets.add_placeholders(&mut env);
+        call.runtime.add_registries(&call.network, &mut env);
+        let network = call.network_terms()?;
         let command = Command {
             argv: call.request.command.argv(),
             env,
@@ -367,7 +369,7 @@ impl Checkpointed {
         let assignment = Assignment {
             exec: call.exec,
             command,
-            network: secrets.added_to(call.network_terms()),
+            network: secrets.added_to(network),
             network_now: call.network_now(),
             network_journal: call.network_journal(),
             stdin: std::mem::take(&mut call.request.stdin),

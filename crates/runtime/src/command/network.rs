@@ -240,6 +240,7 @@ impl Attempts {
                 count: attempt.count,
                 sent: attempt.bytes_out,
                 received: attempt.bytes_in,
+                cached: attempt.bytes_kept,
                 or_by: others.filter_map(|key| execs.get(key).copied()).collect(),
             });
         }

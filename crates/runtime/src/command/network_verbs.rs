@@ -11,6 +11,7 @@ use crate::command::report::Attempts;
 use crate::command::settings::SettingKey;
 use crate::gate::Verb;
 use crate::live::network::TermsNow;
+use crate::registry::{RegistryHost, RegistryProblem};
 use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -32,6 +33,19 @@ impl Session {
         let vault = self.vault(vault, Verb::Read)?;
         let network = self.settings_of(&vault)?.network();
         Ok((vault, network))
+    }
+
+    /// What the word `registries` stands for on this host now: its hosts, and what could not be found out.
+    pub fn network_registries(&self) -> (Vec<RegistryHost>, Vec<RegistryProblem>) {
+        let look = self.registries();
+        let mut problems = look.problems().to_vec();
+        // They may name files of the host.
+        if self.principal().is_agent() {
+            let told = "something could not be found out; the owner sees what";
+            problems.iter_mut().for_each(|it| it.text = told.to_owned());
+            problems.dedup();
+        }
+        (look.hosts(), problems)
     }
 
     /// Gives the commands of a vault this network, those that run included.
@@ -170,7 +184,9 @@ impl Call {
                 return Ok(None);
             }
             let secrets = session.secrets_of(&asked, &network)?;
-            let terms = settings.inspection.added_to(network.terms());
+            let terms = settings
+                .inspection
+                .added_to(session.terms_of_network(&network)?);
             let terms = settings.network_limits.added_to(terms);
             Ok(Some(secrets.added_to(terms)))
         })

@@ -169,6 +169,9 @@ pub struct Attempt {
     pub count: u64,
     pub sent: u64,
     pub received: u64,
+    /// How many of those received had been downloaded before.
+    #[serde(default)]
+    pub cached: u64,
     /// Other execs that may have made it.
     #[serde(with = "stored::texts")]
     pub or_by: Vec<ExecId>,

@@ -30,6 +30,30 @@ impl Runtime {
     }
 }
 
+impl Runtime {
+    /// On which terms a network is served: with the hosts that its words stand for.
+    pub(crate) fn terms_of_network(&self, network: &ExecNetwork) -> Result<Terms> {
+        let terms = network.terms();
+        match terms.list.has_registries() {
+            true => self.registries().added_to(terms),
+            false => Ok(terms),
+        }
+    }
+
+    /// Has package managers use the registries that the host's use, if the command may.
+    pub(crate) fn add_registries(
+        &self,
+        network: &ExecNetwork,
+        environment: &mut Vec<(Vec<u8>, Vec<u8>)>,
+    ) {
+        if network.terms().list.has_registries() {
+            for (name, value) in self.registries().variables() {
+                add(environment, name, value);
+            }
+        }
+    }
+}
+
 impl CommandSecrets {
     /// The terms with them. TLS is opened to their hosts, and to no others.
     pub fn added_to(&self, mut terms: Terms) -> Terms {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use avfs_net::CacheUsage;
 use avfs_vault::{
     FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter, Keep, Pruned,
     Quota, QuotaLimit, Vault, VaultId, VaultName,
@@ -80,6 +81,7 @@ impl Session {
             self.sweep_output(Some(grace));
             if self.room().bytes < LITTLE_ROOM {
                 self.inner.jobs.sweep_older(grace);
+                self.inner.networks.downloads().clear();
             }
         }
         let options = GcOptions {
@@ -91,6 +93,22 @@ impl Session {
             roots: self.inner.layers.roots()?,
         };
         Ok(self.inner.vaults.gc(&options, &self.principal())?)
+    }
+
+    /// How much of what package registries answered is kept.
+    pub fn downloads(&self) -> CacheUsage {
+        self.inner.networks.downloads().usage()
+    }
+
+    /// Removes what package registries answered; gives how much that was.
+    pub fn clear_downloads(&self) -> Result<CacheUsage> {
+        self.govern("removing downloads")?;
+        Ok(self.inner.networks.downloads().clear())
+    }
+
+    /// Reads what package registries answered, and removes what is damaged: it is downloaded again. Gives how many answers that were.
+    pub fn check_downloads(&self) -> u64 {
+        self.inner.networks.downloads().check()
     }
 
     /// Checks every byte and every reference.

@@ -1,7 +1,8 @@
 //! What a sandbox borrows from its host: system directories, toolchains, `/etc`, an environment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,17 @@ pub struct HostFacts {
     pub git_name: Option<String>,
     pub git_email: Option<String>,
     pub proxies: HostProxies,
+    pub registries: RegistryVariables,
+}
+
+/// The variables of the host that package managers read. Some hold credentials, so they are not shown.
+#[derive(Clone, Default)]
+pub struct RegistryVariables(pub BTreeMap<String, String>);
+
+impl fmt::Debug for RegistryVariables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RegistryVariables({})", self.0.len())
+    }
 }
 
 /// The proxies that the host itself needs, as its variables say.

@@ -12,15 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use avfs_net::{
-    Attempts, Attribution, Authority, Ends, Forward, HostsFile, Inside, Net, Served, Sockets,
-    Terms, Transport, Upstream,
+    Attempts, Attribution, Authority, Cache, CachePlace, Ends, Fetched, Forward, HostsFile, Inside,
+    Net, Served, Sockets, Terms, Transport, Upstream,
 };
-use avfs_policy::AddressRange;
+use avfs_policy::{AddressRange, Host, HostName, HostPort};
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
 use crate::live::host::HostProxies;
 use crate::live::network_teller::{Journal, Left, Others, Teller, Told};
+use crate::live::reserve::reserve_of;
 use crate::runtime::lock;
 use crate::{Error, Result};
 
@@ -34,12 +35,17 @@ const BUNDLES: [&str; 4] = [
 
 /// Those that are served now, the oldest first.
 pub(super) type Open = Arc<Mutex<Vec<Weak<LiveNetwork>>>>;
+/// Below the home: what package registries answered.
+const DOWNLOADS: &str = "downloads";
+const DOWNLOADS_MAX: u64 = 5 << 30;
 
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
     net: Net,
     /// Takes the keys of commands that have attempted something new.
     teller: Teller,
+    /// What package registries answered.
+    downloads: Cache,
     /// Why nothing can be reached: the host names a proxy that cannot be used.
     fault: Option<Arc<str>>,
     open: Open,
@@ -57,7 +63,13 @@ impl Networks {
             Ok(upstream) => (upstream, None),
             Err(error) => (Upstream::default(), Some(error.to_string().into())),
         };
+        let downloads = Cache::new(CachePlace {
+            directory: home.join(DOWNLOADS),
+            max_bytes: DOWNLOADS_MAX,
+            keep_free: reserve_of(home).unwrap_or(DOWNLOADS_MAX),
+        });
         let config = avfs_net::Config {
+            cache: Some(downloads.clone()),
             resolver: Arc::new(HostsFile::new(home.join("hosts"))),
             upstream,
             ..avfs_net::Config::default()
@@ -65,6 +77,7 @@ impl Networks {
         Networks {
             net: Net::new(config),
             teller: Teller::default(),
+            downloads,
             fault,
             open: Open::default(),
             next: AtomicU64::new(1),
@@ -134,6 +147,27 @@ impl Networks {
     /// The networks of all sandboxes, the oldest first.
     pub fn all(&self) -> Vec<Arc<LiveNetwork>> {
         lock(&self.open).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What package registries answered.
+    pub fn downloads(&self) -> &Cache {
+        &self.downloads
+    }
+
+    /// Gets a small file of a host, for the daemon itself. Blocks.
+    pub fn fetch(
+        &self,
+        name: &HostName,
+        secure: bool,
+        path: &str,
+        authorization: Option<&str>,
+    ) -> std::result::Result<Fetched, String> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.to_string());
+        }
+        let at = HostPort::new(Host::Name(name.clone()), if secure { 443 } else { 80 });
+        let fetched = self.net.fetch(&at, secure, path, authorization);
+        fetched.map_err(|error| error.to_string())
     }
 
     /// Has an address of the host lead to what `inside` says, until the answer is dropped.

@@ -26,7 +26,8 @@ pub(crate) struct Secrets {
     pub(super) changing: Mutex<()>,
     /// None until somebody asks.
     stored: Mutex<Option<Arc<Vec<Stored>>>>,
-    needles: Mutex<Option<Arc<Needles>>>,
+    /// With the number of the look at registries that they are of.
+    needles: Mutex<Option<(u64, Arc<Needles>)>>,
 }
 
 /// One as it is stored.
@@ -125,11 +126,12 @@ impl Runtime {
         outgoing.collect()
     }
 
-    /// What is masked in what commands write: the values of all secrets of the home. Those that cannot be opened have been
-    /// given to no command by this daemon.
+    /// What is masked in what commands write: the values of all secrets of the home, and credentials of registries. Those that
+    /// cannot be opened, or have not been looked at, have been given to no command by this daemon.
     pub(crate) fn needles(&self) -> Arc<Needles> {
+        let (looked, registries) = self.inner.registries.last();
         let mut needles = lock(&self.inner.secrets.needles);
-        if let Some(needles) = &*needles {
+        if let Some((_, needles)) = needles.as_ref().filter(|(of, _)| *of == looked) {
             return Arc::clone(needles);
         }
         let stored = self.stored_secrets().unwrap_or_default();
@@ -143,8 +145,11 @@ impl Runtime {
         });
         let values: Vec<_> = opened.collect();
         // Only too many bytes make this fail, and setting a secret has a bound on them.
-        let made = Needles::new(values.iter().map(|value| value.as_str())).unwrap_or_default();
-        Arc::clone(needles.insert(Arc::new(made)))
+        let values = values.iter().map(|value| value.as_str());
+        let all = values.chain(registries.iter().flat_map(|look| look.masked()));
+        let made = Arc::new(Needles::new(all).unwrap_or_default());
+        *needles = Some((looked, Arc::clone(&made)));
+        made
     }
 }
 

@@ -263,8 +263,9 @@ impl Secret {
 
 /// Refuses hosts that the value could never reach, or that are everybody's.
 fn check(rule: &HostRule, plain_http: bool) -> Result<()> {
-    if rule.pattern == HostPattern::AnyName {
-        return Err(invalid("it would be sent to every host; name the hosts"));
+    if matches!(rule.pattern, HostPattern::AnyName | HostPattern::Registries) {
+        let reason = format!("{rule} stands for hosts that are not named; name the hosts");
+        return Err(invalid(reason));
     }
     let is_address = matches!(rule.pattern, HostPattern::Range(_));
     let by_tls = rule.ports.has(TLS) && !is_address;

@@ -1,0 +1,150 @@
+//! Answers of registries are downloaded once for all vaults: real package managers, each in a vault of its own.
+
+use crate::clients::with_toolchains;
+use crate::host_registries::{CANARY, PIP, for_every_user, run, with_registries};
+use crate::registries::{MANIFEST, WHEEL_NAME, serve_crates, serve_npm, serve_wheel};
+use crate::{World, is_there, result, succeeded};
+use serde_json::{Value, json};
+
+/// What files that never change are served with.
+const LONG: &str = "Cache-Control: public, max-age=31536000, immutable\r\n";
+
+/// Runs words in a vault that may read from registries.
+fn run_in(world: &World, vault: &str, words: &[&str]) -> Value {
+    let options = ["exec", "--vault", vault, "--allow-registries", "--env"];
+    let more = ["CARGO_HOME=/tmp/cargo", "--"];
+    result(world.home.json(&[&options[..], &more, words].concat()))
+}
+
+/// How many bytes a command got that had been downloaded before.
+fn cached(result: &Value) -> u64 {
+    let allowed = result["network"]["allowed"].as_array().unwrap();
+    allowed
+        .iter()
+        .filter_map(|attempt| attempt["cached"].as_u64())
+        .sum()
+}
+
+#[test]
+fn ten_forks_download_once() {
+    for_every_user(|world, _| {
+        if !is_there(world, "pip") {
+            return;
+        }
+        serve_wheel(&world.site);
+        let file = format!("/files/{WHEEL_NAME}");
+        world.site.put_on_all(LONG);
+        let forks: Vec<String> = (0..10).map(|number| format!("fork{number}")).collect();
+        for fork in &forks {
+            world.home.ok(&["vault", "fork", "v", fork]);
+        }
+        std::thread::scope(|scope| {
+            for fork in &forks {
+                scope.spawn(move || {
+                    let words = [&PIP[..], &["--target", "/p", "probe-package"]].concat();
+                    succeeded(&run_in(world, fork, &words));
+                });
+            }
+        });
+        assert_eq!(world.site.count(&file), 1, "{:?}", world.site.seen.all());
+        // Without the server, what never changes is still there.
+        world.site.stop();
+        let url = format!("https://pypi.example.test{file}");
+        let words = [&PIP[..], &["--target", "/q", &url]].concat();
+        let warm = run_in(world, "v", &words);
+        succeeded(&warm);
+        assert!(cached(&warm) > 0, "{warm:#}");
+        let shown = world.home.json(&["network", "cache", "show"]);
+        assert!(shown["answers"].as_u64().unwrap() >= 1, "{shown}");
+        // No command sees the directory.
+        let dir = world.home.avfs_home().join("downloads");
+        let look = run(world, &["ls", dir.to_str().unwrap()]);
+        assert_ne!(look["exit_code"], 0);
+        let cleared = world.home.json(&["network", "cache", "clear"]);
+        assert_eq!(cleared["answers"], shown["answers"]);
+        assert_ne!(
+            run_in(world, "v", &[&PIP[..], &["--target", "/r", &url]].concat())["exit_code"],
+            0
+        );
+    });
+}
+
+#[test]
+fn npm_installs_cold_and_warm_without_being_let_to_audit() {
+    for_every_user(|world, _| {
+        if !is_there(world, "npm") {
+            return;
+        }
+        serve_npm(&world.site, "npm.example.test");
+        world.site.put_on_all(LONG);
+        let words = [
+            "npm",
+            "install",
+            "--no-fund",
+            "--audit",
+            "--fetch-retries=0",
+        ];
+        let more = ["--cache=/tmp/npm", "--prefix", "/n", "probe"];
+        let install = [&words[..], &more].concat();
+        let cold = run_in(world, "v", &install);
+        succeeded(&cold);
+        let denied = cold["network"]["denied"].as_array().unwrap();
+        let rule = "default:request-not-allowed";
+        assert!(denied.iter().any(|it| it["rule"] == rule), "{cold:#}");
+        assert!(
+            !world
+                .site
+                .seen
+                .all()
+                .iter()
+                .any(|line| line.starts_with("POST"))
+        );
+        let bearer = format!("authorization: bearer {CANARY}");
+        assert!(
+            world.site.heads.has(&bearer),
+            "{:?}",
+            world.site.heads.all()
+        );
+        world.home.ok(&["vault", "create", "w"]);
+        world.site.stop();
+        let warm = run_in(world, "w", &install);
+        succeeded(&warm);
+        assert!(cached(&warm) > 0, "{warm:#}");
+        let read = world
+            .home
+            .ok(&["cat", "--vault", "w", "/n/node_modules/probe/index.js"]);
+        assert!(read.contains("from the registry"));
+    });
+}
+
+#[test]
+fn cargo_builds_cold_and_warm() {
+    // Only this user's own toolchain can be lent.
+    with_registries(with_toolchains(), |world, _| {
+        if !is_there(world, "cargo") {
+            return;
+        }
+        serve_crates(&world.site, "files.example.test");
+        let config = json!({
+            "dl": "https://crates.example.test/dl/{crate}-{version}.crate", "auth-required": true
+        });
+        world.site.put("/index/config.json", config.to_string());
+        world.site.put_on_all(LONG);
+        world.home.ok(&["mkdir", "-p", "/workspace/src"]);
+        world.home.ok(&["write", "/workspace/Cargo.toml", MANIFEST]);
+        world.home.ok(&[
+            "write",
+            "/workspace/src/main.rs",
+            "fn main() { assert_eq!(probe::text(), 7); }",
+        ]);
+        world.home.ok(&["vault", "fork", "v", "w"]);
+        let cold = run_in(world, "v", &["cargo", "run", "-q"]);
+        succeeded(&cold);
+        let token = format!("authorization: {CANARY}");
+        assert!(world.site.heads.has(&token), "{:?}", world.site.heads.all());
+        world.site.stop();
+        let warm = run_in(world, "w", &["cargo", "run", "-q"]);
+        succeeded(&warm);
+        assert!(cached(&warm) > 0, "{warm:#}");
+    });
+}

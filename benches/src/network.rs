@@ -4,7 +4,7 @@ mod server;
 
 use std::process::Command;
 
-use crate::bed::{Bed, has, median_ms};
+use crate::bed::{Bed, has};
 
 const ROUNDS: usize = 5;
 const STARTS: usize = 31;
@@ -103,16 +103,20 @@ fn connections(bed: &Bed, port: u16) -> ([f64; 2], [f64; 2]) {
     (both(direct), both(inside.result.stdout))
 }
 
-/// A first command in a fork of a vault with a list, and in one of a vault without.
+/// A first command in a fork of a vault with a list, and in one of a vault without, in turn.
 fn starts(bed: &Bed) {
-    let start = |vault: &str| {
-        median_ms(STARTS, |round| {
-            let fork = format!("{vault}-{round}");
-            bed.avfs(&["vault", "fork", vault, &fork]);
-            bed.cli(&["--vault", &fork, "exec", "--", "true"])
-        })
+    let start = |vault: &str, round: usize| {
+        let fork = format!("{vault}-{round}");
+        bed.avfs(&["vault", "fork", vault, &fork]);
+        let took = bed.cli(&["--vault", &fork, "exec", "--", "true"]);
+        took.as_secs_f64() * 1e3
     };
-    let (without, with) = (start("unlisted"), start("listed"));
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for round in 0..STARTS {
+        without.push(start("unlisted", round));
+        with.push(start("listed", round));
+    }
+    let (without, with) = (median(without), median(with));
     let more = with - without;
     println!(
         "| first command of a fork, ms | {without:.2} without | {with:.2} | {more:.2} added |"

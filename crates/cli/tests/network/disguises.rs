@@ -385,7 +385,7 @@ fn odd_forms_of_socks_4_pass_nothing() {
             attack(ask('\u{1}', name, "a.example.test\0"), NO, None),
             attack(ask('\u{1}', name, "\0a.example.test"), NO, None),
             attack(
-                ask('\u{1}', name, "\0127.0.0.1\0"),
+                ask('\u{1}', name, "\x00127.0.0.1\0"),
                 NO,
                 Some(("127.0.0.1", NOT_LISTED)),
             ),

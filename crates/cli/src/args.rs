@@ -32,7 +32,8 @@ pub use care::{
     QuotaVerb,
 };
 pub use exec::{
-    DriverName, ExecArgs, NetworkChoice, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName,
+    ChangesArgs, DriverName, ExecArgs, NetworkChoice, NetworkKind, OutputArgs, ProfileName,
+    RunArgs, StreamName,
 };
 pub use git::{
     GitBranchArgs, GitCloneArgs, GitCommitArgs, GitDiffArgs, GitLogArgs, GitVerb, RepositoryArgs,
@@ -190,6 +191,8 @@ pub enum Verb {
     Attach(AttachArgs),
     /// Print output of a command that did not fit into its report
     Output(OutputArgs),
+    /// List all that a command changed
+    Changes(ChangesArgs),
     /// List, test and change the rules for commands
     #[command(subcommand)]
     Policy(PolicyVerb),
@@ -475,6 +478,10 @@ mod tests {
         (
             "output",
             "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
+        ),
+        (
+            "changes",
+            "changes 01a1de36-3b62-77b2-8258-ad8380643645 --all --patch",
         ),
         ("git_status", "git status -C /repo"),
         (

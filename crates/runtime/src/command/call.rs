@@ -6,8 +6,8 @@ use std::time::Duration;
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
 use avfs_vault::{
-    Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
-    NewVersion, Principal, Vault, VaultName, VaultPath,
+    Cause, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry, NewVersion,
+    Principal, Vault, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,7 +21,8 @@ use crate::command::report::{
 };
 use crate::command::run::Ran;
 use crate::command::stored;
-use crate::history::changes::{ChangeSet, Patch, each_change};
+use crate::history::changes::{ChangeSet, Changes, Patch};
+use crate::history::ignored::Ignored;
 use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
@@ -63,12 +64,6 @@ pub(crate) struct Call {
     pub request: ExecRequest,
 }
 
-/// What is different, sorted by where.
-pub(crate) struct Changes {
-    pub outside: ChangeSet,
-    pub in_home: ChangeSet,
-}
-
 impl Call {
     pub fn by(&self) -> Principal {
         self.runtime.principal()
@@ -100,6 +95,7 @@ impl Call {
             duration: Duration::ZERO,
             changes: ChangeSet::default(),
             patch: None,
+            ignored: Ignored::default(),
             home_changes: 0,
             home_change_list: None,
             version: None,
@@ -136,20 +132,8 @@ impl Call {
 
     /// What happened between two roots.
     pub fn changes(&self, outcome: &SessionOutcome) -> Result<Changes> {
-        let home = VaultPath::parse(HOME.as_bytes())?;
         let trees = self.runtime.inner.vaults.trees();
-        let (mut outside, mut in_home) = (ChangeSet::default(), ChangeSet::default());
-        each_change(trees, outcome.before, outcome.after, &mut |change| {
-            // The directories above it come with its first file.
-            let of_home = change.path.starts_with(&home)
-                || (change.kind == ChangeKind::Created && home.starts_with(&change.path));
-            match of_home {
-                true => in_home.add(change),
-                false => outside.add(change),
-            };
-        })?;
-        let outside = outside.paired();
-        Ok(Changes { outside, in_home })
+        Changes::between(trees, outcome.before, outcome.after)
     }
 
     /// The changes as a patch, if it is wanted.

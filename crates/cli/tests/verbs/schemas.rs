@@ -110,8 +110,10 @@ fn answers(home: &Home) -> Vec<(&'static str, Value)> {
         ("vault_list", listed("vaults", ask(&["vault", "list"]))),
         ("vault_log", listed("versions", ask(&["vault", "log"]))),
         ("log", listed("versions", ask(&["log", "/d/a"]))),
-        ("ls", listed("entries", ask(&["ls", "-l", "/d"]))),
     ];
+    let mut entries = listed("entries", ask(&["ls", "-l", "/d"]));
+    entries["more"] = false.into();
+    answers.push(("ls", entries));
     let make = "echo '*.o' > /.gitignore; echo > /x.o; printf 'a\\377' > /y; echo > \"$(printf '/n\\377')\"; sleep 600 & exit 3";
     for words in [
         &["--patch", "--home-changes", "--shell", make][..],

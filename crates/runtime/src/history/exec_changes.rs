@@ -71,12 +71,22 @@ impl Session {
         let span = self.span_of(request.exec)?;
         let vaults = &self.inner.vaults;
         let _held = [span.before, span.after].map(|root| vaults.hold(root));
-        let is_kept = vaults.version_of(span.vault.id, span.before)?.is_some();
-        match self.changes_in(&span, request) {
-            // What no version names any more may be swept.
-            Err(error) if !is_kept && is_damage(&error) => Err(unknown(request.exec, PRUNED)),
-            told => told,
+        for root in [span.before, span.after] {
+            if !self.is_kept(&span.vault, root)? {
+                return Err(unknown(request.exec, PRUNED));
+            }
         }
+        self.changes_in(&span, request)
+    }
+
+    /// Whether a version or a checkpoint has this root. Else it may be swept, as a whole or in part.
+    fn is_kept(&self, vault: &Vault, root: RootId) -> Result<bool> {
+        let vaults = &self.inner.vaults;
+        if vaults.version_of(vault.id, root)?.is_some() {
+            return Ok(true);
+        }
+        let checkpoints = vaults.checkpoints(vault.id)?;
+        Ok(checkpoints.iter().any(|it| it.root == root))
     }
 
     fn changes_in(&self, span: &Span, request: &ExecChangesRequest) -> Result<ExecChanges> {
@@ -164,14 +174,6 @@ const ENTRIES_MAX: usize = 100;
 
 fn unknown(exec: ExecId, why: &'static str) -> Error {
     Error::ChangesUnknown { exec, why }
-}
-
-fn is_damage(error: &Error) -> bool {
-    match error {
-        Error::Vault(error) => error.is_damage(),
-        Error::Store(error) => error.is_damage(),
-        _ => false,
-    }
 }
 
 /// A part of a list, while all changes go by. Roots never change, so a place in the list is a number.

@@ -134,7 +134,6 @@ fn what_was_forgotten_is_said_to_be() {
     session
         .prune(&PruneScope::All, Keep::Newest(1), crate::Run::Real)
         .unwrap();
-    session.gc(Duration::ZERO, crate::Run::Real).unwrap();
     assert!(why(first.exec).contains("pruned"));
     assert!(
         session

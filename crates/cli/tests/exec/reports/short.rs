@@ -103,9 +103,6 @@ fn changes_are_told_as_a_patch() {
             "{answer}"
         );
         home.ok(&["prune", "--keep", "1"]);
-        // An open view keeps the root that it stands on.
-        home.close_view();
-        home.ok(&["gc", "--grace", "0"]);
         let (kind, answer) = home.refused(&["changes", id]);
         assert_eq!(kind, "NotFound");
         assert!(

@@ -176,9 +176,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         | Verb::Aliases(_)
         | Verb::Doctor(_)
         | Verb::Demo
-        | Verb::Daemon(_) => {
-            unreachable!("answered before a session is opened")
-        }
+        | Verb::Daemon(_) => unreachable!("answered before a session is opened"),
     };
     done.map(|()| exit::OK)
 }

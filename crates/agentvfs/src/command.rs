@@ -132,6 +132,13 @@ impl Command {
         self
     }
 
+    /// How many changed paths the result lists, up to 10,000. Left out: 1,000, in 64 KiB. All can be had from
+    /// [`crate::Avfs::exec_changes`].
+    pub fn changes_limit(mut self, paths: usize) -> Command {
+        self.request.changes_limit = Some(paths);
+        self
+    }
+
     /// What it reads. Left out: nothing.
     pub fn stdin(mut self, content: impl Into<Vec<u8>>) -> Command {
         self.input = Reads::InRequest;

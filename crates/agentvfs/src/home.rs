@@ -4,11 +4,11 @@ use crate::avfs::Avfs;
 use crate::error::Result;
 use crate::paths::on_host;
 use avfs_api::wire::{
-    CURRENT, Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet, Events,
-    EventsPage, Fsck, FsckFindings, Gc, Journal, JournalItem, JournalVerified, JournalVerify,
-    Maintain, Maintained, MetricsRead, MountItem, Mounts, Output, OutputPart, PolicyTested,
-    PolicyValidate, PolicyWrite, PolicyWritten, PortList, PortListing, Stats, StatsItem,
-    StreamWord, TransferSet, TransferShow, TransferState, Unmount, UnmountedItem,
+    CURRENT, Changes, Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet,
+    Events, EventsPage, ExecChangesReport, Fsck, FsckFindings, Gc, Journal, JournalItem,
+    JournalVerified, JournalVerify, Maintain, Maintained, MetricsRead, MountItem, Mounts, Output,
+    OutputPart, PolicyTested, PolicyValidate, PolicyWrite, PolicyWritten, PortList, PortListing,
+    Stats, StatsItem, StreamWord, TransferSet, TransferShow, TransferState, Unmount, UnmountedItem,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -114,6 +114,16 @@ impl Avfs {
             stream,
             from,
             to: None,
+        })
+    }
+
+    /// What a command changed, up to 10,000 paths; with `all` also what is ignored and what is in the home directory.
+    /// [`Changes`] has pages and patches; it is asked with [`Avfs::ask`].
+    pub fn exec_changes(&self, exec: &str, all: bool) -> Result<ExecChangesReport> {
+        self.ask(&Changes {
+            exec: exec.to_owned(),
+            all,
+            ..Changes::default()
         })
     }
 

@@ -276,6 +276,9 @@ fn commands(avfs: &Avfs, vault: &Vault) {
     assert!(result.output.stdout.truncated);
     let part = avfs.output(&result.exec, StreamWord::Stdout, 2990).unwrap();
     assert!(part.data.starts_with("xxxxxxxxxx"), "{part:?}");
+    let result = vault.shell("echo > /changed").run().unwrap();
+    let changes = avfs.exec_changes(&result.exec, false).unwrap();
+    assert_eq!(changes.changes[0].path, "/changed");
     // It waits for the size that it is given.
     let text =
         "until [ \"$(stty size)\" = '33 99' ]; do sleep 0.05; done; echo resized; sleep 1000";

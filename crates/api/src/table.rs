@@ -10,6 +10,7 @@ mod expansion;
 mod fields;
 mod openapi;
 mod reference;
+mod schemas;
 mod terminals;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 pub use columns::{Class, Effect, Method, Row, Scope, VaultIn, Who};
 pub use openapi::openapi;
 pub use reference::{reference, smallest_requests};
+pub use schemas::{schema_of, schemas};
 pub use terminals::{ATTACH, OPEN, TERMINALS, Terminal};
 
 /// An operation. The type is the request itself.
@@ -245,6 +247,9 @@ operations! {
     Output "output" Get "/v1/output" => OutputPart,
         Maker Read Reads CONTENT, Exec(|it| &it.exec), Answer(exec::output),
         "Reads output of a command that did not fit into its envelope.";
+    Changes "changes" Get "/v1/changes" => ExecChangesReport,
+        Agent Read Reads WALK, Exec(|it| &it.exec), Answer(versions::changes),
+        "Lists all that a command changed.";
     ExecCancel "exec_cancel" Post "/v1/exec/cancel" => ExecCancelled,
         Maker Run Changes CONTROL, Call(|it| it.call), Answer(exec::cancel),
         "Ends a running command.";

@@ -32,7 +32,8 @@ pub use care::{
     QuotaVerb,
 };
 pub use exec::{
-    DriverName, ExecArgs, NetworkChoice, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName,
+    ChangesArgs, DriverName, ExecArgs, NetworkChoice, NetworkKind, OutputArgs, ProfileName,
+    RunArgs, StreamName,
 };
 pub use git::{
     GitBranchArgs, GitCloneArgs, GitCommitArgs, GitDiffArgs, GitLogArgs, GitVerb, RepositoryArgs,
@@ -190,6 +191,8 @@ pub enum Verb {
     Attach(AttachArgs),
     /// Print output of a command that did not fit into its report
     Output(OutputArgs),
+    /// List all that a command changed
+    Changes(ChangesArgs),
     /// List, test and change the rules for commands
     #[command(subcommand)]
     Policy(PolicyVerb),

@@ -44,6 +44,8 @@ fn print_reference() -> ExitCode {
         output::raw(avfs_api::table::reference().as_bytes())
     } else if says("openapi") {
         output::raw(format!("{:#}\n", avfs_api::table::openapi()).as_bytes())
+    } else if says("schemas") {
+        commands::docs::schemas(std::env::args_os().nth(3))
     } else {
         commands::docs::run(output)
     };

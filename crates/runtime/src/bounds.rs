@@ -23,6 +23,10 @@ pub const CONTENT_MAX: u64 = 1 << 20;
 pub const LISTED_MAX: usize = 10_000;
 /// Bytes of these names and paths together.
 pub const LISTED_BYTES_MAX: usize = 4 << 20;
+/// Changes that the report of a command lists, unless its caller says how many.
+pub const CHANGES_LISTED: usize = 1_000;
+/// Bytes that these take in the report, as JSON.
+pub const CHANGES_BYTES: usize = 64 << 10;
 /// Entries of the journal in one answer.
 pub const JOURNAL_MAX: usize = 1_000;
 /// Bytes of a patch in one answer.

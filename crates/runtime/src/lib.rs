@@ -106,6 +106,8 @@ pub use history::changes::{ChangeSet, Patch};
 pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use history::commit::CommitReport;
 pub use history::diff::{Diff, DiffDetail, DiffRequest, DiffScope, FileDiff};
+pub use history::exec_changes::{ChangesOf, ExecChanges, ExecChangesRequest};
+pub use history::ignored::{Counts, Ignored};
 pub use history::maintenance::{
     GRACE, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run,
 };

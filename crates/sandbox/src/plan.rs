@@ -231,7 +231,7 @@ pub enum Event {
         status: ExitStatus,
         /// Of the program and all its descendants.
         usage: Usage,
-        /// Processes that were still alive at its end and were killed.
+        /// Processes that were still alive at its end and were ended.
         leftovers: u32,
         /// The limit for which it, or a process it started, was killed.
         cause: Option<Enforced>,

@@ -1,5 +1,5 @@
-//! The supervisor of one command: starts it, sends signals to all its processes, and exits only when none of them
-//! is alive.
+//! The supervisor of one command: starts it, sends signals to all its processes, ends those that outlive it, and exits only
+//! when none of them is alive.
 //!
 //! It is in a Landlock domain of its own and the command in a nested one. So the command cannot signal it, while
 //! `kill(-1)` from here reaches exactly the command's processes, atomically, so that no fork escapes.
@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{getpid, set_child_subreaper};
@@ -94,6 +94,8 @@ struct Supervisor {
     memory: Option<MemoryWatch>,
     /// The limit for which everything was killed.
     cause: Option<Enforced>,
+    /// What was sent to all processes on request.
+    sent: Sent,
     reach: Reach,
     usage: Usage,
 }
@@ -142,6 +144,7 @@ impl Supervisor {
             moving,
             memory,
             cause: None,
+            sent: Sent::Nothing,
             reach,
             usage,
         })
@@ -151,7 +154,7 @@ impl Supervisor {
     fn watch(mut self, link: &Link) -> Event {
         let mut listening = true;
         let status = loop {
-            let [asked, ended, started] = self.wait(link, listening);
+            let [asked, ended, started] = self.wait(link, listening, None);
             if started {
                 self.hear_start(link);
             }
@@ -165,7 +168,7 @@ impl Supervisor {
         };
         // The program may have ended before its start was read.
         self.hear_start(link);
-        let leftovers = self.sweep();
+        let leftovers = self.end_rest(link, listening);
         // The mover undoes or finishes a running copy before the vault is read.
         let _ = retry_on_intr(|| rustix::io::read(&self.moving, &mut [0; 1]));
         match self.failure {
@@ -179,8 +182,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a request, the end of a child, or the start of the program.
-    fn wait(&self, link: &Link, listening: bool) -> [bool; 3] {
+    /// Waits for a request, the end of a child, or the start of the program, up to this time.
+    fn wait(&self, link: &Link, listening: bool, until: Option<Instant>) -> [bool; 3] {
         let mut polled = vec![PollFd::new(&self.children, PollFlags::IN)];
         if listening {
             polled.push(PollFd::new(link, PollFlags::IN));
@@ -189,6 +192,12 @@ impl Supervisor {
             polled.push(PollFd::new(starting, PollFlags::IN));
         }
         let pause = self.memory.as_ref().map(MemoryWatch::pause);
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let pause = match (pause, left) {
+            (Some(pause), Some(left)) => Some(pause.min(left)),
+            (pause, left) => pause.or(left),
+        };
         // Interrupted or not: handle what is ready, then wait again.
         let _ = poll(&mut polled, pause.as_ref());
         let mut ready = polled.iter().map(|fd| !fd.revents().is_empty());
@@ -236,20 +245,25 @@ impl Supervisor {
     }
 
     /// Handles a request; false if there will be no more.
-    fn obey(&self, link: &Link) -> bool {
+    fn obey(&mut self, link: &Link) -> bool {
         match link.receive::<SupervisorRequest>(Wait::No) {
             Ok(Received::Nothing) => true,
             Ok(Received::Frame(SupervisorRequest::Signal(signal), _)) => {
                 self.reach.signal(signal);
+                if signal == libc::SIGTERM {
+                    self.sent = self.sent.max(Sent::Term);
+                }
                 true
             }
             Ok(Received::Frame(SupervisorRequest::Kill, _)) => {
                 self.reach.kill();
+                self.sent = Sent::Kill;
                 true
             }
             // The daemon has ended, or violates the protocol.
             Ok(Received::Closed) | Err(_) => {
                 self.reach.kill();
+                self.sent = Sent::Kill;
                 false
             }
         }
@@ -265,6 +279,51 @@ impl Supervisor {
             }
         }
         None
+    }
+
+    /// Ends all processes that the program left, and counts them.
+    fn end_rest(&mut self, link: &Link, listening: bool) -> u32 {
+        if self.reap() == Rest::Gone {
+            return 0;
+        }
+        let left = u32::try_from(sys::descendants().len()).unwrap_or(u32::MAX);
+        if self.cause.is_none() && self.sent < Sent::Kill {
+            self.ask_rest(link, listening);
+        }
+        left.max(self.sweep())
+    }
+
+    /// Asks all processes that are left to end, and waits until they have, but not for long.
+    fn ask_rest(&mut self, link: &Link, mut listening: bool) {
+        if self.sent < Sent::Term {
+            self.reach.signal(libc::SIGTERM);
+        }
+        // What is stopped could not act on it.
+        self.reach.signal(libc::SIGCONT);
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until {
+            let [asked, ended, _] = self.wait(link, listening, Some(until));
+            self.look_at_memory();
+            if asked {
+                listening = self.obey(link);
+            }
+            let is_gone = ended && self.reap() == Rest::Gone;
+            if is_gone || self.cause.is_some() || self.sent == Sent::Kill {
+                return;
+            }
+        }
+    }
+
+    /// Reaps what has ended, without waiting.
+    fn reap(&mut self) -> Rest {
+        sys::drain_child_events(self.children.as_fd());
+        loop {
+            match sys::wait_any(false) {
+                Waited::Ended(ended) => self.account(&ended),
+                Waited::None => return Rest::Alive,
+                Waited::NoChildren => return Rest::Gone,
+            }
+        }
     }
 
     /// Kills all processes that are left, waits for their end, and counts them.
@@ -307,6 +366,8 @@ impl Supervisor {
     }
 }
 
+/// How long what the program left may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
 /// How long descendants are searched, where they have to be found one by one.
 const CHASE: Duration = Duration::from_secs(5);
 const ROUNDS: u32 = 100;
@@ -318,6 +379,21 @@ fn exit_status(status: i32) -> ExitStatus {
     } else {
         ExitStatus::Code(libc::WEXITSTATUS(status))
     }
+}
+
+/// The strongest signal that was sent to all processes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sent {
+    Nothing,
+    Term,
+    Kill,
+}
+
+/// Whether processes of the command are left. Those whose parent ended are children of the supervisor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Alive,
+    Gone,
 }
 
 /// How the processes of the command are found.

@@ -182,8 +182,22 @@ impl Shown {
             code: report["exit_code"].as_i64(),
             stdout: text("stdout"),
             stderr: text("stderr"),
-            changes: report["changes"].clone(),
+            changes: self.all_changes(&report),
         }
+    }
+
+    /// What a command changed outside of its home directory, also what its report cuts off or counts.
+    fn all_changes(&self, report: &Value) -> Value {
+        let is_whole = |key: &str| report.get(key).is_none();
+        if is_whole("changes_truncated") && is_whole("ignored_changes") {
+            return report["changes"].clone();
+        }
+        let exec = report["exec"].as_str().expect("an id");
+        let mut all = self.home.json(&["changes", exec, "--all"]);
+        let changes = all["changes"].as_array_mut().expect("a list");
+        let in_home = |path: &str| path == "/home" || path.starts_with("/home/agent");
+        changes.retain(|change| !in_home(change["path"].as_str().expect("a path")));
+        all["changes"].take()
     }
 
     fn run_on_mount(&self, cwd: &str, words: &[&OsStr], command: String) -> Ran {

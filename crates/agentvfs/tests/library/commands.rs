@@ -68,6 +68,11 @@ fn every_option_of_a_command_is_carried_out() {
             .unwrap();
         assert_eq!(tried.changed_files, ["/file"]);
         assert!(!tried.fork.as_ref().unwrap().kept && !vault.exists("/file").unwrap());
+        let few = vault.shell("touch /few-1 /few-2").changes_limit(1);
+        let few = few.run().unwrap();
+        assert_eq!((few.changed_files.len(), few.changes_total), (1, 2));
+        let all = avfs.exec_changes(&few.exec, true).unwrap();
+        assert_eq!((all.changes.len(), all.next_cursor), (2, None));
         let plain = vault.shell("touch /file").no_checkpoint().run().unwrap();
         assert_eq!(plain.checkpoint, None);
         let timed = vault.command("sleep").arg("1000");
@@ -117,6 +122,7 @@ fn the_request_has_no_option_without_a_method() {
         speculate: _,
         patch: _,
         list_home_changes: _,
+        changes_limit: _,
     } = Exec::default();
     let TtyAsk {
         rows: _,

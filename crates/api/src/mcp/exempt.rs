@@ -26,6 +26,10 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "revert",
         "a checkpoint is restored, or the old content is read and written",
     ),
+    (
+        "changes",
+        "exec lists what it changed, and a diff of versions has the rest",
+    ),
     ("read_content", STREAM),
     ("write_content", STREAM),
     ("mkdir", SHELL),

@@ -195,6 +195,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         changes_total: report.changes.total,
         changes_truncated: report.changes.is_truncated(),
         changes: report.changes.listed.iter().map(items::change).collect(),
+        ignored_changes: items::ignored(&report.ignored),
         patch,
         patch_truncated,
         home_changes: report.home_changes,

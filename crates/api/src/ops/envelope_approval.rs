@@ -53,6 +53,7 @@ pub(crate) fn speculation(tried: SpeculationReport) -> SpeculationItem {
         changes_total: tried.changes.total,
         changes_truncated: tried.changes.is_truncated(),
         changes: tried.changes.listed.iter().map(items::change).collect(),
+        ignored_changes: items::ignored(&tried.ignored),
         duration_ms: tried.duration.as_millis() as u64,
     }
 }

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::handler::{Feed, Handler, Listener, Opened, Resume, Served};
 use super::jobs::Following;
 use crate::table::{EachRow, Method, OPERATIONS, Operation, Row, each_row};
-use crate::wire::ExecEvent;
+use crate::wire::{ExecEvent, versioned};
 use avfs_runtime::{HeldOutput, Select, Watcher};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,7 +40,8 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn new(answer: &impl Serialize, held: Vec<HeldOutput>) -> Answer {
-        let mut json = serde_json::to_vec(answer).expect("wire types are plain data");
+        let json = serde_json::to_vec(answer).expect("wire types are plain data");
+        let mut json = versioned(json);
         json.shrink_to_fit();
         Answer { json, held }
     }

@@ -83,6 +83,7 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
         detail: ExecDetail {
             patch: exec.patch,
             home: exec.list_home_changes,
+            changes_limit: exec.changes_limit,
         },
     })
 }

@@ -2,12 +2,13 @@
 
 use crate::wire::{
     Base64, ChangeItem, ChangeWord, CheckpointItem, EntryAttributes, EntryItem, FreezeItem,
-    ListedEntry, PathVersionItem, SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem,
-    human_size, to_text,
+    IgnoredChanges, ListedEntry, PathVersionItem, SkippedItem, TreeEntry, TypeWord, VaultItem,
+    VersionItem, human_size, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Freeze, Kind, Listed,
-    Patch, PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
+    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Freeze, Ignored, Kind,
+    Listed, Patch, PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath,
+    VaultVersion,
 };
 
 /// The storage engine, under the name that other tools use.
@@ -231,6 +232,23 @@ pub(crate) fn change(change: &Change) -> ChangeItem {
         deletions: None,
         binary: None,
     }
+}
+
+/// What was counted by directory. Names that are no text may become equal, and are then counted together.
+pub(crate) fn ignored(ignored: &Ignored) -> IgnoredChanges {
+    let named = ignored.directories.iter();
+    let named = named.map(|(directory, counts)| (to_text(directory.clone()).0, counts));
+    let other = Some(&ignored.other).filter(|other| other.paths() > 0);
+    let other = other.map(|other| ("other".to_owned(), other));
+    let mut items = IgnoredChanges::new();
+    for (directory, counts) in named.chain(other) {
+        let item = items.entry(directory).or_default();
+        item.created += counts.created;
+        item.modified += counts.modified;
+        item.deleted += counts.deleted;
+        item.bytes = item.bytes.saturating_add(counts.bytes);
+    }
+    items
 }
 
 pub(crate) fn skipped(skipped: Skipped) -> SkippedItem {

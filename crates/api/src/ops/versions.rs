@@ -5,13 +5,15 @@ use super::files::{at, vault_path, vault_path_if_any};
 use super::items;
 use super::{Ask, Reply, parse};
 use crate::wire::{
-    CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, FileDiffItem, LineWord, PathLog,
-    PathVersionListing, Revert, Reverted, VaultLog, VersionListing,
+    Changes, CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, ExecChangesReport, FileDiffItem,
+    LineWord, PathLog, PathVersionListing, Revert, Reverted, VaultLog, VersionListing,
 };
 use avfs_runtime::bounds::LISTED_MAX;
 use avfs_runtime::{
-    DiffDetail, DiffLine, DiffPoint, DiffRequest, DiffScope, FileDiff, LineKind, Select,
+    ChangesOf, DiffDetail, DiffLine, DiffPoint, DiffRequest, DiffScope, ExecChangesRequest,
+    FileDiff, LineKind, Select,
 };
+use std::num::NonZeroUsize;
 
 pub(crate) fn vault_log(ask: &Ask, vault: Select, request: VaultLog) -> Reply<VaultLog> {
     let log = ask
@@ -96,6 +98,33 @@ pub(crate) fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
         patch,
         patch_truncated,
         file: diff.file.map(file_diff),
+    })
+}
+
+/// What an exec changed.
+pub(crate) fn changes(ask: &Ask, request: Changes) -> Reply<Changes> {
+    let told = ask.session.exec_changes(&ExecChangesRequest {
+        exec: parse(&request.exec)?,
+        of: match request.all {
+            true => ChangesOf::All,
+            false => ChangesOf::Report,
+        },
+        patch: request.patch,
+        from: request.cursor.unwrap_or(0),
+        limit: request.limit.map(NonZeroUsize::get),
+    })?;
+    let (patch, patch_truncated) = items::patch(told.patch);
+    Ok(ExecChangesReport {
+        exec: told.exec.to_string(),
+        vault: told.vault.to_string(),
+        version: told.version,
+        changes: told.changes.listed.iter().map(items::change).collect(),
+        changes_total: told.changes.total,
+        ignored_changes: items::ignored(&told.ignored),
+        home_changes: told.home_changes,
+        patch,
+        patch_truncated,
+        next_cursor: told.next,
     })
 }
 

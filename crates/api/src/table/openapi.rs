@@ -3,6 +3,7 @@
 //! Requests and answers have two generators. A field with a default may be left out of a request, while an answer always
 //! has it.
 
+use super::schemas::version;
 use super::{ATTACH, EachRow, Method, OPEN, Row, Terminal, each_row};
 use crate::ops::erased;
 use crate::ops::handler::{Handler, Served};
@@ -217,7 +218,12 @@ impl Paths {
             }
             _ => {
                 let schema = self.answers.subschema_for::<O::Response>();
-                let schema = plain(schema.to_value());
+                let schema = json!({
+                    "allOf": [plain(schema.to_value())],
+                    "type": "object",
+                    "properties": { "schema_version": version() },
+                    "required": ["schema_version"],
+                });
                 content.insert("application/json".into(), json!({ "schema": schema }));
             }
         }
@@ -254,7 +260,7 @@ fn tag(row: &Row) -> &'static str {
 
 /// Makes a schema of Rust types one for everybody: numbers have their bounds instead of the names of types, and
 /// descriptions have no links of rustdoc.
-fn plain(mut schema: Value) -> Value {
+pub(super) fn plain(mut schema: Value) -> Value {
     visit(&mut schema, &mut |schema| {
         if let Some(Value::String(text)) = schema.get_mut("description") {
             *text = text

@@ -17,6 +17,9 @@ a stream of bytes. `{vault}` is a vault's name, or `@current`. A path, name or t
 same name with `_b64` behind it; such fields are not listed here. [serve.md](serve.md) has conditions, ranges, pages, idempotency keys
 and events; [openapi.json](openapi.json) has all types.
 
+Every answer in JSON is an object with `schema_version`, which is 1; agentkernel's addresses keep their own answers. `docs/schemas/` has a JSON Schema of the answer
+of each operation. A field may be added without a new `schema_version`.
+
 An error is `application/problem+json` with `kind`, `detail` and often a `hint`. A request with `accept: text/event-stream` for `exec`,
 `job_logs`, `events`, `import` or one of the exports is answered with server-sent events; the last one of a stream that ends is `result`, `end` or `error`.
 

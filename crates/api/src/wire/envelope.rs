@@ -3,9 +3,10 @@
 use super::exec::is_false;
 use super::exec_options::{DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord};
 use super::network::NetworkUse;
-use super::{Base64, ChangeItem, RetriedWord};
+use super::{Base64, ChangeItem, IgnoredChanges, RetriedWord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The answer to every exec, whatever the outcome.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +25,7 @@ pub struct Envelope {
 
 impl Envelope {
     /// The version of its shape.
-    pub const SCHEMA_VERSION: u32 = 1;
+    pub const SCHEMA_VERSION: u32 = super::SCHEMA_VERSION;
     /// The word by which it is known.
     pub const KIND: &str = "proxy_exec_result";
 }
@@ -203,19 +204,23 @@ pub struct EnvelopeResult {
     pub changed_files_b64: Option<Vec<Base64>>,
     /// What differs, path by path.
     pub changes: Vec<ChangeItem>,
-    /// How many paths differ; a rename counts with both its names.
+    /// How many paths differ, without those of `ignored_changes`; a rename counts with both its names.
     #[serde(default)]
     pub changes_total: u64,
-    /// Whether the list is cut at 10,000. `avfs diff` has the rest.
+    /// Whether the lists are cut: at the requested number of paths, else at 1,000 paths or 64 KiB. `avfs changes` has all.
     #[serde(skip_serializing_if = "is_false", default)]
     pub changes_truncated: bool,
+    /// What differs and is not listed, by directory: what ignore rules name, and caches in the home directory. The
+    /// directories beyond the first 100 are counted as `other`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub ignored_changes: IgnoredChanges,
     /// The changes as a unified diff, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
     /// Whether the patch is cut at 2 MiB.
     #[serde(skip_serializing_if = "is_false", default)]
     pub patch_truncated: bool,
-    /// How many paths of its home directory differ.
+    /// How many paths of its home directory differ, without caches.
     pub home_changes: u64,
     /// The list of them, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -252,7 +257,8 @@ pub struct EnvelopeResult {
     /// The fork it ran in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkItem>,
-    /// Processes that were still running at the command's end and were killed.
+    /// Processes that were still running at the command's end and were ended: by SIGTERM, and two seconds later by SIGKILL. A
+    /// job goes on: `avfs job start`.
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile; their changes may be among these.
     pub shared_with: Vec<String>,
@@ -283,9 +289,12 @@ pub struct SpeculationItem {
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
     pub changes_total: u64,
-    /// Whether the list is cut at 10,000. `avfs diff` has the rest.
+    /// Whether the lists are cut. `avfs approval show` has more.
     #[serde(skip_serializing_if = "is_false", default)]
     pub changes_truncated: bool,
+    /// What differs and is not listed, by directory.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub ignored_changes: IgnoredChanges,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }

@@ -95,6 +95,9 @@ pub struct Exec {
     /// Lists what changed in the home directory.
     #[serde(skip_serializing_if = "is_false", default)]
     pub list_home_changes: bool,
+    /// How many changed paths the envelope lists, up to 10,000. Default: 1,000, in 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changes_limit: Option<usize>,
 }
 
 pub(super) fn is_false(flag: &bool) -> bool {

@@ -9,6 +9,7 @@ mod approval;
 mod base64;
 mod call;
 mod care;
+mod changes;
 mod checkpoint;
 mod daemon;
 mod diff;
@@ -31,6 +32,7 @@ mod policy;
 mod ports;
 mod problem;
 mod retried;
+mod schema_version;
 mod search;
 mod secrets;
 mod size;
@@ -52,6 +54,7 @@ pub use care::{
     PruneFindings, QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RebuiltItem, RecoverableItem,
     RecoveredItem, RepairedItem, RootItem, SightingItem, Stats, StatsItem, VaultStatsItem,
 };
+pub use changes::{Changes, ExecChangesReport, IgnoredChanges, IgnoredItem};
 pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
@@ -122,6 +125,8 @@ pub use ports::{
 pub use problem::Problem;
 pub(crate) use retried::retried_in;
 pub use retried::{RETRIED_HEADER, RetriedEvent, RetriedWord};
+pub use schema_version::SCHEMA_VERSION;
+pub(crate) use schema_version::versioned;
 pub use search::{
     Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
     GrepReport, Search, SearchHit, SearchReport,

@@ -74,6 +74,9 @@ pub struct RunArgs {
     /// Keep this many bytes of each output stream in the report, up to 4 MiB
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub output_limit: Option<u64>,
+    /// List this many changed paths in the report, up to 10000 [default: 1000, in 64 KiB]
+    #[arg(long, value_name = "NUMBER")]
+    pub changes_limit: Option<usize>,
     /// Limit memory, as 512m or 2g
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
@@ -203,6 +206,23 @@ pub struct OutputArgs {
     /// Bytes FROM up to, but not including, TO; `FROM-` up to the end
     #[arg(long, value_name = "FROM-TO", value_parser = range, default_value = "0-")]
     pub range: (u64, Option<u64>),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  avfs changes 01a1de36-3b62-77b2-8258-ad8380643645
+  avfs changes 01a1de36-3b62-77b2-8258-ad8380643645 --all
+  avfs changes 01a1de36-3b62-77b2-8258-ad8380643645 --patch")]
+pub struct ChangesArgs {
+    /// The id of the exec, from its report
+    pub exec: String,
+    /// Also list what is ignored, and what is in the home directory
+    #[arg(long)]
+    pub all: bool,
+    /// Show the changes as a patch
+    #[arg(long)]
+    pub patch: bool,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]

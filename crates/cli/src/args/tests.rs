@@ -120,6 +120,10 @@ const WORDS: &[(&str, &str)] = &[
         "output",
         "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
     ),
+    (
+        "changes",
+        "changes 01a1de36-3b62-77b2-8258-ad8380643645 --all --patch",
+    ),
     ("git_status", "git status -C /repo"),
     (
         "git_diff",

@@ -1,8 +1,8 @@
 //! `avfs commit`: make a version of what running commands and mounts have written.
 
 use crate::error::Result;
-use crate::output::Output;
-use crate::output::changes::{first_lines, unlisted};
+use crate::output::changes::unlisted;
+use crate::output::{Output, summary};
 use crate::session::Session;
 use avfs_api::wire::{Commit, CommitItem};
 
@@ -16,10 +16,8 @@ fn text(committed: &CommitItem) -> String {
         return "nothing has changed".into();
     };
     let mut lines = vec![format!("committed as version v{version}")];
-    lines.extend(first_lines(
-        &committed.changed_files,
-        unlisted(committed.changes_total, &committed.changed_files),
-    ));
+    let more = unlisted(committed.changes_total, &committed.changed_files);
+    lines.extend(summary::lines(&committed.changed_files, more, None));
     lines.extend(
         committed
             .skipped

@@ -1,16 +1,23 @@
 //! The reference of all verbs, generated from the arguments (`docs/cli.md`).
 
 use crate::args;
-use crate::error::Result;
-use crate::output::{Output, raw};
+use crate::error::{Error, Result};
+use crate::output::{ErrorItem, Output, raw};
 use clap::{Arg, ArgAction, Command};
 use serde::Serialize;
+use serde_json::Value;
+use std::ffi::OsString;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 const HEAD: &str = "\
 # The command line
 
 Made from the program by `avfs __docs`; a test fails when it is out of date.
+
+With `--json` the answer of every verb is one object with `schema_version`, which is 1; an error is `{\"error\": KIND, \"message\": …, \"hint\": …}`. The lists of `ls`, `log`, `vault list` and
+`vault log` are arrays, as they always were, `tree` nests what is in a directory as `children`, and `meta --export` has the keys of the path alone. `docs/schemas/` has a JSON Schema of the answer of each operation, by its name in
+[http.md](http.md); an array is the list in that object. A field may be added without a new `schema_version`.
 
 ";
 
@@ -31,6 +38,23 @@ pub fn run(output: Output) -> Result<()> {
     let mut text = HEAD.to_owned();
     describe(&command, "avfs", &mut text);
     raw(format!("{}\n", text.trim_end()).as_bytes())
+}
+
+/// The schemas of all answers: a file for each in this directory, or all of them printed as one object.
+pub fn schemas(dir: Option<OsString>) -> Result<()> {
+    let mut schemas = avfs_api::table::schemas();
+    schemas.insert("error".into(), ErrorItem::schema());
+    let Some(dir) = dir.map(PathBuf::from) else {
+        return raw(format!("{:#}\n", Value::from(schemas)).as_bytes());
+    };
+    for (name, schema) in schemas {
+        let file = dir.join(format!("{name}.json"));
+        std::fs::write(&file, format!("{schema:#}\n")).map_err(|source| Error::Io {
+            what: format!("cannot write {}", file.display()),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 fn below(command: &Command) -> impl Iterator<Item = &Command> {

@@ -295,6 +295,7 @@ fn words(args: RunArgs) -> Result<Exec> {
         speculate: args.speculate,
         patch: args.patch,
         list_home_changes: args.home_changes,
+        changes_limit: args.changes_limit,
     })
 }
 

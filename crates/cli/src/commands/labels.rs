@@ -99,7 +99,8 @@ pub fn meta(args: MetaArgs, session: &mut Session, output: Output) -> Result<()>
     let Some(key) = args.key else {
         let listing = session.call(&MetaList { path, path_b64 })?;
         if args.export && !output.is_json() {
-            return output.value(&listing.metadata);
+            // Keys of the caller, to be imported again: nothing is added to them.
+            return output.exact(&listing.metadata);
         }
         return output.answer(&listing, list_text);
     };

@@ -7,6 +7,7 @@ pub mod attack;
 mod audit;
 mod care;
 mod cat;
+mod changes;
 mod checkout;
 mod checkpoint;
 mod chmod;
@@ -146,6 +147,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
+        Verb::Changes(args) => changes::run(args, session, output),
         Verb::Git(verb) => git::run(verb, session, output),
         Verb::Key(verb) => key::run(verb, session, output),
         Verb::Secret(verb) => secret::run(verb, session, output),
@@ -174,9 +176,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         | Verb::Aliases(_)
         | Verb::Doctor(_)
         | Verb::Demo
-        | Verb::Daemon(_) => {
-            unreachable!("answered before a session is opened")
-        }
+        | Verb::Daemon(_) => unreachable!("answered before a session is opened"),
     };
     done.map(|()| exit::OK)
 }

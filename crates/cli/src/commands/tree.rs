@@ -7,7 +7,7 @@ use crate::output::changes::printable;
 use crate::output::table::count;
 use crate::output::{self, Notes, Output, note, style};
 use crate::session::Session;
-use avfs_api::wire::{Base64, Tree, TreeEntry, TreeListing, TypeWord};
+use avfs_api::wire::{Base64, SCHEMA_VERSION, Tree, TreeEntry, TreeListing, TypeWord};
 use serde::Serialize;
 
 /// Deeper levels of the JSON answer are indented no further: the text would grow with the square of the depth.
@@ -43,7 +43,9 @@ pub fn run(args: TreeArgs, session: &mut Session, output: Output) -> Result<()> 
         ))?;
     }
     if output.is_json() {
-        let json = nested(&listing.entries, output::notes()).map_err(output::unwritten)?;
+        let mut notes = output::notes();
+        notes.insert("schema_version".into(), SCHEMA_VERSION.into());
+        let json = nested(&listing.entries, notes).map_err(output::unwritten)?;
         return output::raw(json.as_bytes());
     }
     output.answer(&listing, text)

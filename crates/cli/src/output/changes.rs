@@ -5,9 +5,6 @@ use avfs_api::wire::{ChangeItem, ChangeWord, EntryItem, TypeWord};
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-/// How many lines a report shows before it counts the rest.
-const SHOWN: usize = 20;
-
 /// All changes, one line each.
 pub fn lines(changes: &[ChangeItem]) -> Vec<String> {
     changes.iter().map(line).collect()
@@ -20,17 +17,8 @@ pub fn unlisted(total: u64, listed: &[ChangeItem]) -> u64 {
     total.saturating_sub(paths as u64)
 }
 
-/// The first changes, one line each, and how many more there are; `unlisted` is how many more than these.
-pub fn first_lines(changes: &[ChangeItem], unlisted: u64) -> Vec<String> {
-    let mut lines: Vec<String> = changes.iter().take(SHOWN).map(line).collect();
-    let more = changes.len().saturating_sub(SHOWN) as u64 + unlisted;
-    if more > 0 {
-        lines.push(style::faint(format!("… and {more} more")).to_string());
-    }
-    lines
-}
-
-fn line(change: &ChangeItem) -> String {
+/// One change.
+pub(super) fn line(change: &ChangeItem) -> String {
     let path = printable(&change.path);
     match change.kind {
         ChangeWord::Created => format!("{} {path}", style::good("A")),
@@ -184,30 +172,6 @@ pub fn patch(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn created(path: &str) -> ChangeItem {
-        ChangeItem {
-            path: path.into(),
-            path_b64: None,
-            kind: ChangeWord::Created,
-            from: None,
-            from_b64: None,
-            before: None,
-            after: None,
-            additions: None,
-            deletions: None,
-            binary: None,
-        }
-    }
-
-    #[test]
-    fn a_long_report_is_cut_and_counted() {
-        let changes: Vec<ChangeItem> = (0..25).map(|i| created(&format!("/{i}"))).collect();
-        let lines = first_lines(&changes, 0);
-        assert_eq!(lines.len(), 21);
-        assert!(lines[20].contains("and 5 more"), "{}", lines[20]);
-        assert_eq!(super::lines(&changes).len(), 25);
-    }
 
     #[test]
     fn a_name_cannot_command_the_terminal() {

@@ -1,8 +1,9 @@
 //! The short report after a command, for a reader.
 
-use super::changes::{first_lines, printable_lines, unlisted};
+use super::changes::{printable_lines, unlisted};
 use super::retried_line;
 use super::style;
+use super::summary::{self, ignored_lines};
 use super::table::count;
 use avfs_api::wire::{AttemptItem, Envelope, EnvelopeResult, NetworkUse, StatusWord};
 
@@ -21,12 +22,10 @@ pub fn report(envelope: &Envelope) -> String {
         lines.push(format!(
             "  tried in the namespace sandbox, without network, in a temporary fork: {changed} changed"
         ));
-        let tried = first_lines(
-            &tried.changes,
-            unlisted(tried.changes_total, &tried.changes),
-        )
-        .into_iter();
-        lines.extend(tried.map(|line| format!("    {line}")));
+        let more = unlisted(tried.changes_total, &tried.changes);
+        let ignored = ignored_lines(&tried.ignored_changes);
+        let tried = summary::lines(&tried.changes, more, None).into_iter();
+        lines.extend(tried.chain(ignored).map(|line| format!("    {line}")));
     }
     if result.status == StatusWord::NeedsApproval
         && let Some(id) = &result.approval_id
@@ -36,14 +35,9 @@ pub fn report(envelope: &Envelope) -> String {
     if let Some(reason) = &result.ending.reason {
         lines.push(format!("  {}", printable_lines(reason)));
     }
-    lines.extend(
-        first_lines(
-            &result.changes,
-            unlisted(result.changes_total, &result.changes),
-        )
-        .into_iter()
-        .map(|line| format!("  {line}")),
-    );
+    let more = unlisted(result.changes_total, &result.changes);
+    let changes = summary::lines(&result.changes, more, Some(&result.exec));
+    lines.extend(changes.into_iter().map(|line| format!("  {line}")));
     if let Some(uncommitted) = &result.uncommitted {
         lines.push(format!(
             "  {} {}",
@@ -96,10 +90,11 @@ fn headline(result: &EnvelopeResult) -> String {
         parts.push(format!("checkpoint {checkpoint}"));
     }
     if ran(result) && result.uncommitted.is_none() {
-        parts.push(match (result.changes.len(), result.changes_truncated) {
-            (0, _) => "nothing changed".into(),
-            (_, true) => format!("{} changed", count(result.changes_total, "path")),
-            (changes, false) => format!("{} changed", count(changes as u64, "path")),
+        parts.push(match (result.changes_total, result.changes_truncated) {
+            (0, _) if result.ignored_changes.is_empty() => "nothing changed".into(),
+            (0, _) => "only ignored paths changed".into(),
+            (total, true) => format!("{} changed", count(total, "path")),
+            (_, false) => format!("{} changed", count(result.changes.len() as u64, "path")),
         });
     }
     parts.push(format!("{} ms", result.duration_ms));
@@ -144,7 +139,7 @@ fn ran(result: &EnvelopeResult) -> bool {
 }
 
 fn asides(result: &EnvelopeResult) -> Vec<String> {
-    let mut asides = Vec::new();
+    let mut asides = ignored_lines(&result.ignored_changes);
     if result.home_changes > 0 {
         asides.push(format!(
             "{} in /home/agent; --home-changes lists them",
@@ -152,7 +147,8 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
         ));
     }
     if let Some(changes) = &result.home_change_list {
-        asides.extend(first_lines(changes, 0));
+        let more = unlisted(result.home_changes, changes);
+        asides.extend(summary::lines(changes, more, None));
     }
     if result.output.stdout.spilled > 0 || result.output.stderr.spilled > 0 {
         asides.push(format!("full output: avfs output {}", result.exec));
@@ -171,8 +167,8 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
     }
     if result.leftovers > 0 {
         asides.push(format!(
-            "processes still running at its end were killed ({})",
-            result.leftovers
+            "{} still running at its end and ended with it; for what shall go on use `avfs job start`",
+            processes(result.leftovers)
         ));
     }
     if !result.skipped.is_empty() {
@@ -189,6 +185,13 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
         ));
     }
     asides
+}
+
+fn processes(number: u32) -> String {
+    match number {
+        1 => "1 process was".into(),
+        number => format!("{number} processes were"),
+    }
 }
 
 /// The host, and the port if it was more than a look-up.

@@ -5,11 +5,13 @@ pub mod exec;
 pub mod progress;
 pub mod quoted;
 pub mod style;
+pub mod summary;
 pub mod table;
 
 use crate::error::{Error, Result};
 use anstream::AutoStream;
-use avfs_api::wire::RetriedWord;
+use avfs_api::wire::{RetriedWord, SCHEMA_VERSION};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,14 +32,24 @@ pub struct Output {
 }
 
 /// An error as JSON.
-#[derive(Serialize)]
-struct ErrorItem<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorItem<'a> {
+    /// Its kind, such as `NotFound`.
     error: &'a str,
+    /// What is wrong.
     message: String,
+    /// One thing to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// The path that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
+}
+
+impl ErrorItem<'_> {
+    pub fn schema() -> serde_json::Value {
+        avfs_api::table::schema_of::<ErrorItem<'static>>()
+    }
 }
 
 impl Output {
@@ -67,7 +79,14 @@ impl Output {
         }
     }
 
-    /// Prints a value as JSON.
+    /// Prints a value as JSON, with nothing added.
+    pub fn exact(self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(value).map_err(unwritten)?;
+        raw(text.as_bytes())?;
+        raw(b"\n")
+    }
+
+    /// Prints an answer as JSON.
     pub fn value(self, value: &impl Serialize) -> Result<()> {
         let is_all_told = retried().is_empty() && UNCOMMITTED.get().is_none();
         let text = match is_all_told {
@@ -75,7 +94,7 @@ impl Output {
             false => with_notes(value).and_then(|noted| serde_json::to_string_pretty(&noted)),
         };
         let text = text.map_err(unwritten)?;
-        raw(text.as_bytes())?;
+        raw(versioned(text).as_bytes())?;
         raw(b"\n")
     }
 
@@ -99,6 +118,18 @@ impl Output {
                 note(&text)
             }
         };
+    }
+}
+
+/// An answer with `schema_version`, if it is an object: a list has no field for it. Only fields of the outermost object are
+/// indented by two spaces.
+fn versioned(text: String) -> String {
+    if !text.starts_with('{') || text.contains("\n  \"schema_version\": ") {
+        return text;
+    }
+    match text.strip_prefix("{\n") {
+        Some(fields) => format!("{{\n  \"schema_version\": {SCHEMA_VERSION},\n{fields}"),
+        None => format!("{{\n  \"schema_version\": {SCHEMA_VERSION}\n}}"),
     }
 }
 
@@ -203,4 +234,28 @@ pub fn raw(bytes: &[u8]) -> Result<()> {
     out.write_all(bytes)
         .and_then(|()| out.flush())
         .map_err(Error::output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_says_the_version_of_its_shape_once() {
+        let pretty = |value: serde_json::Value| {
+            versioned(serde_json::to_string_pretty(&value).expect("a value is JSON"))
+        };
+        let nested =
+            serde_json::json!({ "a": { "schema_version": 7 }, "b": "\n  \"schema_version\": " });
+        let read: serde_json::Value = serde_json::from_str(&pretty(nested)).expect("JSON");
+        assert_eq!(read["schema_version"], 1);
+        assert_eq!(read["a"]["schema_version"], 7);
+        let own = serde_json::json!({ "a": 1, "schema_version": 1 });
+        assert_eq!(pretty(own.clone()).matches("schema_version").count(), 1);
+        assert_eq!(
+            pretty(serde_json::json!({})),
+            "{\n  \"schema_version\": 1\n}"
+        );
+        assert_eq!(pretty(serde_json::json!([{}])), "[\n  {}\n]");
+    }
 }

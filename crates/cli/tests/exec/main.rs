@@ -17,6 +17,7 @@ mod jobs;
 mod options;
 mod own_names;
 mod ports;
+mod reports;
 mod repositories;
 mod rules;
 mod secrets;

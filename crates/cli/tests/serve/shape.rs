@@ -329,3 +329,59 @@ fn requests_repeated_at_once_are_done_once() {
     let runs = server.ask(&all, "GET", "/v1/vaults/v/files/content?path=/runs", "");
     assert_eq!(runs.body, "x\n", "it ran once");
 }
+
+/// What a command changed is for those who may reach the vault that it ran in.
+#[test]
+fn changes_of_a_command_come_in_pages_to_whom_they_concern() {
+    let home = home();
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["vault", "create", "w"]);
+    let envelope = home.json(&[
+        "--vault",
+        "v",
+        "exec",
+        "--shell",
+        "for i in 1 2 3 4 5; do echo > /$i; done",
+    ]);
+    let exec = envelope["result"]["exec"].as_str().expect("an id");
+    let own = bearer(&key(&home, "own", &["--scope", "read", "--vault", "v"]));
+    let other = bearer(&key(&home, "other", &["--scope", "read", "--vault", "w"]));
+    let server = Server::start(home, &[]);
+    let address = format!("/v1/changes?exec={exec}&limit=2");
+    assert_eq!(server.ask(&other, "GET", &address, "").status, 403);
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let next = cursor.map_or(String::new(), |at: u64| format!("&cursor={at}"));
+        let page = server.ask(&own, "GET", &format!("{address}{next}"), "");
+        assert_eq!(page.status, 200, "{page:?}");
+        let page = page.json();
+        assert_eq!(
+            (&page["changes_total"], &page["schema_version"]),
+            (&json!(5), &json!(1))
+        );
+        let changes = page["changes"].as_array().expect("a list").clone();
+        assert!((1..=2).contains(&changes.len()), "{changes:?}");
+        seen.extend(
+            changes
+                .iter()
+                .map(|it| it["path"].as_str().unwrap().to_owned()),
+        );
+        cursor = page["next_cursor"].as_u64();
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ["/1", "/2", "/3", "/4", "/5"]);
+    let unknown = "/v1/changes?exec=01a1de36-3b62-77b2-8258-ad8380643645";
+    assert_eq!(server.ask(&other, "GET", unknown, "").status, 403);
+    assert_eq!(
+        server.ask(&own, "GET", "/v1/changes?exec=x", "").status,
+        400
+    );
+    assert_eq!(
+        server
+            .ask(&own, "GET", &format!("/v1/changes?exec={exec}&limit=0"), "")
+            .status,
+        400
+    );
+}

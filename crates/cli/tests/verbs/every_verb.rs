@@ -55,7 +55,8 @@ fn every_verb_errs_in_json_when_asked() {
         assert!(said.stderr.is_empty(), "{verb:?}: {said:?}");
         let json: Value = serde_json::from_slice(&said.stdout).unwrap();
         let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["error", "hint", "message"], "{verb:?}: {json}");
+        let expected = ["error", "hint", "message", "schema_version"];
+        assert_eq!(keys, expected, "{verb:?}: {json}");
         assert_eq!(json["error"], "Invalid", "{verb:?}");
         let message = json["message"].as_str().unwrap();
         assert!(message.contains("nonsense"), "{verb:?}: {message}");

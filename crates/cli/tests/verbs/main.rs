@@ -13,6 +13,7 @@ mod homes;
 mod labels;
 mod manners;
 mod refusals;
+mod schemas;
 mod search;
 mod service;
 mod shapes;

@@ -63,6 +63,20 @@ pub struct Decision {
     pub smallest_rule: Option<String>,
 }
 
+/// Said of a command that may need the network while there is none.
+const OFFLINE: &str = "the network is off: what needs it will fail";
+
+impl Decision {
+    /// Takes back the hint that the network is off: for a command that was refused nothing there.
+    pub fn forget_network_hint(&mut self) {
+        let Some(reason) = &self.reason else {
+            return;
+        };
+        let rest: Vec<&str> = reason.split("; ").filter(|it| *it != OFFLINE).collect();
+        self.reason = (!rest.is_empty()).then(|| rest.join("; "));
+    }
+}
+
 /// The decision on one simple command of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
@@ -155,7 +169,7 @@ fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) 
         .iter()
         .any(|f| f.categories.contains(Category::Networked));
     if networked && network == Network::None && !strict {
-        said.push("the network is off: what needs it will fail".to_owned());
+        said.push(OFFLINE.to_owned());
     }
     (!said.is_empty()).then(|| said.join("; "))
 }

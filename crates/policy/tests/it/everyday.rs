@@ -423,9 +423,15 @@ fn publishing_always_asks() {
 
 #[test]
 fn a_networked_command_without_network_runs_with_a_hint() {
-    let decision = shell("curl https://example.com", Network::None);
+    let mut decision = shell("curl https://example.com", Network::None);
     assert_eq!(decision.rule, "default:networked_offline");
-    assert!(decision.reason.unwrap().contains("network is off"));
+    assert!(decision.reason.as_ref().unwrap().contains("network is off"));
+    decision.forget_network_hint();
+    assert!(
+        decision
+            .reason
+            .is_none_or(|reason| !reason.contains("network is off"))
+    );
     assert_eq!(decision.smallest_rule, None);
 }
 

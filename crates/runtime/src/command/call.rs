@@ -7,7 +7,7 @@ use std::time::Duration;
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
 use avfs_vault::{
-    Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
+    Cause, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
     NewVersion, Principal, Vault, VaultId, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,8 @@ use crate::command::report::{
 };
 use crate::command::run::Ran;
 use crate::command::stored;
-use crate::history::changes::{ChangeSet, Patch, each_change};
+use crate::history::changes::{ChangeSet, Changes, Patch};
+use crate::history::ignored::Ignored;
 use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
 use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
@@ -70,12 +71,6 @@ pub(crate) struct Call {
     pub request: ExecRequest,
 }
 
-/// What is different, sorted by where.
-pub(crate) struct Changes {
-    pub outside: ChangeSet,
-    pub in_home: ChangeSet,
-}
-
 impl Call {
     pub fn by(&self) -> Principal {
         self.runtime.principal()
@@ -107,6 +102,7 @@ impl Call {
             duration: Duration::ZERO,
             changes: ChangeSet::default(),
             patch: None,
+            ignored: Ignored::default(),
             home_changes: 0,
             home_change_list: None,
             version: None,
@@ -144,20 +140,8 @@ impl Call {
 
     /// What happened between two roots.
     pub fn changes(&self, outcome: &SessionOutcome) -> Result<Changes> {
-        let home = VaultPath::parse(HOME.as_bytes())?;
         let trees = self.runtime.inner.vaults.trees();
-        let (mut outside, mut in_home) = (ChangeSet::default(), ChangeSet::default());
-        each_change(trees, outcome.before, outcome.after, &mut |change| {
-            // The directories above it come with its first file.
-            let of_home = change.path.starts_with(&home)
-                || (change.kind == ChangeKind::Created && home.starts_with(&change.path));
-            match of_home {
-                true => in_home.add(change),
-                false => outside.add(change),
-            };
-        })?;
-        let outside = outside.paired();
-        Ok(Changes { outside, in_home })
+        Changes::between(trees, outcome.before, outcome.after)
     }
 
     /// The changes as a patch, if it is wanted.

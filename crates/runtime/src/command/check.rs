@@ -1,6 +1,6 @@
 //! Refuses commands that no kernel would start, or no report could hold.
 
-use crate::bounds::{ARGUMENT_MAX, COMMAND_MAX, OUTPUT_LIMIT_MAX, PER_STRING};
+use crate::bounds::{ARGUMENT_MAX, COMMAND_MAX, LISTED_MAX, OUTPUT_LIMIT_MAX, PER_STRING};
 use crate::command::call::ExecCommand;
 use crate::command::options::ExecOptions;
 use crate::{Error, Result};
@@ -57,6 +57,19 @@ fn check_strings(command: &ExecCommand, env: &[(Vec<u8>, Vec<u8>)]) -> Result<()
             what: "environment",
             reason: format!("{:?} cannot be a variable", String::from_utf8_lossy(name)),
         }),
+    }
+}
+
+/// Refuses a list of changes that no report can hold.
+pub(crate) fn check_changes_limit(options: &ExecOptions) -> Result<()> {
+    match options.detail.changes_limit {
+        Some(limit) if limit > LISTED_MAX => Err(Error::Invalid {
+            what: "limit of changes",
+            reason: format!(
+                "{limit} paths, and {LISTED_MAX} are the most; `avfs changes` lists all of them"
+            ),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -9,19 +9,20 @@ use std::time::{Duration, Instant};
 use avfs_policy::{Action, Decision, Request};
 use avfs_sandbox::{Command, Isolation, WindowSize};
 use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, JournalEvent, RootId, VaultPath};
+use serde_json::json;
 
 use crate::Result;
 use crate::command::approvals::{Answer, Asking, Grant};
 use crate::command::branch::Fork;
-use crate::command::call::{Call, Changes, ExecCommand};
-use crate::command::check::{check_command, check_output_limit};
+use crate::command::call::{Call, ExecCommand};
+use crate::command::check::{check_changes_limit, check_command, check_output_limit};
 use crate::command::control::{Control, check_size};
 use crate::command::network::ExecNetwork;
 use crate::command::options::{Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::command::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::command::run::{Assignment, OutputSink, Ran, run};
 use crate::gate::Verb;
-use crate::history::changes::left_out;
+use crate::history::changes::{Changes, left_out};
 use crate::live::admission::unwatched;
 use crate::live::reserve::Reserve;
 use crate::live::shape::Access;
@@ -89,6 +90,7 @@ impl Session {
         let settings = self.settings_of(&vault)?;
         request.options.check(self.principal(), &settings)?;
         check_output_limit(&request.options)?;
+        check_changes_limit(&request.options)?;
         request.terminal.map_or(Ok(()), check_size)?;
         if let Approving::Use(id) = request.options.approving
             && let Ok(approval) = self.inner.vaults.approval(id)
@@ -409,7 +411,9 @@ impl Ended {
         let isolation = session.inside.sandbox.isolation().clone();
         let before = session.before;
         let stop = unwatched(|| sink.cancelled().is_some());
-        let (outcome, uncommitted) = match session.leave(call.version(decision, &ran), &stop) {
+        let mut version = call.version(decision, &ran);
+        version.details["before"] = json!(before.to_string());
+        let (outcome, uncommitted) = match session.leave(version, &stop) {
             Ok(outcome) => {
                 let aside = outcome.aside.clone().map(Uncommitted::aside);
                 (outcome, aside)
@@ -441,23 +445,32 @@ impl Committed {
         let Branched { permitted, fork } = self.branched;
         let Permitted {
             call,
-            decision,
+            mut decision,
             mut timings,
             admission,
         } = permitted;
-        let Changes { outside, in_home } = call.changes(&outcome)?;
+        if ran.attempts.denied.is_empty() {
+            decision.forget_network_hint();
+        }
+        let changes = call.changes(&outcome)?;
         let changed = outcome.before != outcome.after || self.uncommitted.is_some();
         let checkpoint = call.keep_checkpoint(self.checkpoint, changed)?;
         let fork = fork
             .map(|fork| fork.end(call.keeps_fork(&ran)))
             .transpose()?;
         timings.commit_us = micros(self.since);
-        let patch = call.patch(&outside)?;
+        let patch = call.patch(&changes.outside)?;
+        let Changes {
+            outside,
+            in_home,
+            ignored,
+        } = changes.cut_to(call.request.options.detail.changes_limit);
         Ok(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             duration: self.duration,
             patch,
             changes: outside,
+            ignored,
             home_changes: in_home.total,
             home_change_list: call.request.options.detail.home.then_some(in_home.listed),
             version: outcome.version,

@@ -214,6 +214,8 @@ pub struct ExecDetail {
     pub patch: bool,
     /// What changed in the home directory, name by name.
     pub home: bool,
+    /// So many paths of each list; without it, as many as are short enough to be read.
+    pub changes_limit: Option<usize>,
 }
 
 /// What a command reads.

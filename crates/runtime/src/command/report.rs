@@ -15,6 +15,7 @@ use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch};
+use crate::history::ignored::Ignored;
 use crate::live::shape::{Access, Driver};
 use crate::retried::Retried;
 use crate::{Error, ErrorKind};
@@ -43,12 +44,15 @@ pub struct ExecReport {
     #[serde(skip)]
     pub held: Vec<HeldOutput>,
     pub duration: Duration,
-    /// What is different in the vault, its home directory excepted.
+    /// What is different in the vault, without what is in its home directory or counted in `ignored`.
     #[serde(with = "stored::change_set")]
     pub changes: ChangeSet,
+    /// What differs and is counted by directory: what ignore rules name, and caches.
+    #[serde(default)]
+    pub ignored: Ignored,
     /// The changes as a patch, when it was asked for.
     pub patch: Option<Patch>,
-    /// How many names differ in the home directory.
+    /// How many names differ in the home directory, without its caches.
     pub home_changes: u64,
     /// Which, when it was asked for.
     #[serde(with = "stored::changes")]
@@ -199,6 +203,8 @@ pub struct SpeculationReport {
     pub stdout: Captured,
     pub stderr: Captured,
     pub changes: ChangeSet,
+    /// What differs and is counted by directory.
+    pub ignored: Ignored,
     pub duration: Duration,
 }
 

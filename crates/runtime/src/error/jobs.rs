@@ -1,4 +1,4 @@
-//! What to do about errors over jobs.
+//! What to do about errors over jobs, and over what is kept of a command.
 
 use super::Error;
 use crate::common::JobId;
@@ -24,6 +24,13 @@ impl Error {
             }
             Error::NoTerminal { id } => {
                 format!("start it with --tty; `avfs job logs -f {id}` follows what it writes")
+            }
+            Error::NoOutput { .. } => {
+                "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
+                    .into()
+            }
+            Error::ChangesUnknown { .. } => {
+                "`avfs log` lists the versions that are kept, and `avfs diff` compares them".into()
             }
             Error::JobFailed { .. } => "see `avfs daemon logs`, and report it".into(),
             _ => return None,

@@ -147,6 +147,8 @@ pub enum Error {
     NotMaker { what: String, maker: Principal },
     #[error("no {} of {exec} is kept", stream.name())]
     NoOutput { exec: ExecId, stream: Stream },
+    #[error("the changes of command {exec} are not known: {why}")]
+    ChangesUnknown { exec: ExecId, why: &'static str },
     #[error("you may not approve this: {why}")]
     NotApprover {
         why: &'static str,
@@ -233,7 +235,8 @@ impl Error {
                 ErrorKind::Denied
             }
             Error::CannotBind { .. } => ErrorKind::NeedsApproval,
-            Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
+            Error::NoOutput { .. } | Error::ChangesUnknown { .. } => ErrorKind::NotFound,
+            Error::JobNotFound { .. } => ErrorKind::NotFound,
             Error::JobOver { .. } => ErrorKind::Conflict,
             Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
             Error::TooManyJobs { .. } | Error::TooManyForwards { .. } => ErrorKind::Quota,
@@ -302,10 +305,6 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::NoOutput { .. } => {
-                "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
-                    .into()
-            }
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return transfer_hint(error),
             _ => {

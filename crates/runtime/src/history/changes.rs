@@ -3,11 +3,12 @@
 //! Here alone times are left out, renames paired and patches written, so that all reports of one change agree.
 
 use avfs_transfer::Skipped;
-use avfs_vault::{Change, ChangeKind, RootId, Trees, VaultPath, pair_renames};
+use avfs_vault::{Change, ChangeKind, Entry, Kind, RootId, Trees, VaultPath, pair_renames};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::bounds::ListRoom;
+use crate::bounds::{CHANGES_BYTES, CHANGES_LISTED, ListRoom};
+use crate::history::ignored::{Ignored, Place, Sorter};
 use crate::history::patch::{self, LineCounts};
 
 /// Paths that differ, times alone excepted.
@@ -18,6 +19,38 @@ pub struct ChangeSet {
     /// How many paths differ; a rename counts with both its names.
     pub total: u64,
     room: ListRoom,
+}
+
+/// What is different, by where it is told.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub outside: ChangeSet,
+    pub in_home: ChangeSet,
+    pub ignored: Ignored,
+}
+
+impl Changes {
+    /// All that differs between two roots, the later one of which has the ignore rules.
+    pub fn between(trees: &Trees, before: RootId, after: RootId) -> Result<Changes> {
+        let mut changes = Changes::default();
+        let mut sorter = Sorter::new(trees, after);
+        each_change(trees, before, after, &mut |change| {
+            match sorter.place(&change) {
+                Place::Listed => drop(changes.outside.add(change)),
+                Place::InHome => drop(changes.in_home.add(change)),
+                Place::Counted(directory) => changes.ignored.add(&directory, &change),
+            };
+        })?;
+        changes.outside = changes.outside.paired();
+        Ok(changes)
+    }
+
+    /// Keeps what a report lists: as many paths as its caller asks for, else what is short enough to be read.
+    pub fn cut_to(mut self, limit: Option<usize>) -> Changes {
+        self.outside = self.outside.cut_to(limit);
+        self.in_home = self.in_home.cut_to(limit);
+        self
+    }
 }
 
 /// Changes as text.
@@ -78,6 +111,28 @@ impl ChangeSet {
         Ok(set)
     }
 
+    /// Keeps the first ones.
+    pub(crate) fn cut_to(mut self, limit: Option<usize>) -> ChangeSet {
+        let (paths_max, bytes_max) = match limit {
+            Some(limit) => (limit, usize::MAX),
+            None => (CHANGES_LISTED, CHANGES_BYTES),
+        };
+        let (mut paths, mut bytes) = (0, 0_usize);
+        let fitting = self.listed.iter().take_while(|change| {
+            let renamed = matches!(change.kind, ChangeKind::Renamed { .. });
+            paths += 1 + usize::from(renamed);
+            bytes = bytes.saturating_add(told_bytes(change));
+            paths <= paths_max && bytes <= bytes_max
+        });
+        let fitting = fitting.count();
+        if fitting < self.listed.len() {
+            self.listed.truncate(fitting);
+            self.listed.shrink_to_fit();
+            self.room = ListRoom::left(true);
+        }
+        self
+    }
+
     /// Whether there are more than are listed.
     pub fn is_truncated(&self) -> bool {
         self.room.is_exceeded()
@@ -100,7 +155,8 @@ impl ChangeSet {
             };
             (change, other.unwrap_or_else(|| patch::old_path(change)))
         });
-        let (text, truncated) = patch::patches(trees, with_old)?;
+        let (text, done) = patch::patches(trees, with_old)?;
+        let truncated = done < self.listed.len() || self.is_truncated();
         Ok(Patch { text, truncated })
     }
 
@@ -111,6 +167,30 @@ impl ChangeSet {
             .map(|change| patch::line_counts(trees, change))
             .collect()
     }
+}
+
+/// About how many bytes a report in JSON has for a change: its names in two lists, and what it was and is.
+fn told_bytes(change: &Change) -> usize {
+    const FIELDS: usize = 80;
+    const STATE: usize = 70;
+    const HASH: usize = 75;
+    // A byte that is no plain character may take six.
+    let text = |bytes: &[u8]| -> usize {
+        let plain = |byte: &&u8| matches!(byte, b' '..=b'~');
+        let plain = bytes.iter().filter(plain).count();
+        plain + 6 * (bytes.len() - plain)
+    };
+    let state = |entry: &Entry| match &entry.kind {
+        Kind::File { .. } => STATE + HASH,
+        Kind::Symlink { target } => STATE + text(target),
+        Kind::Directory { .. } | Kind::Fifo => STATE,
+    };
+    let states = change.before.iter().chain(&change.after).map(state);
+    let from = match &change.kind {
+        ChangeKind::Renamed { from } => text(from.as_bytes()),
+        _ => 0,
+    };
+    FIELDS + 2 * (text(change.path.as_bytes()) + from) + states.sum::<usize>()
 }
 
 /// Hands over every path that differs between two roots; times alone are no change. However many there are, none is held.
@@ -141,7 +221,7 @@ pub(crate) fn left_out(skipped: Vec<avfs_view::Skipped>) -> Vec<Skipped> {
 mod tests {
     use super::*;
     use crate::bounds::LISTED_MAX;
-    use avfs_vault::{Content, Entry, Kind, Meta, Time};
+    use avfs_vault::{Content, Meta, Time};
 
     fn file(size: u64) -> Entry {
         let content = Content::EMPTY;
@@ -180,6 +260,27 @@ mod tests {
             (set.total, set.listed.len(), set.is_truncated()),
             (1, 1, false)
         );
+    }
+
+    #[test]
+    fn a_report_lists_the_first_paths_and_says_that_there_are_more() {
+        let mut set = ChangeSet::default();
+        for number in 0..5 {
+            set.add(change(&format!("/{number}"), ChangeKind::Mode));
+        }
+        let whole = set.clone().cut_to(Some(5));
+        assert_eq!((whole.listed.len(), whole.is_truncated()), (5, false));
+        let cut = set.clone().cut_to(Some(4));
+        assert_eq!((cut.listed.len(), cut.is_truncated()), (4, true));
+        assert_eq!(cut.total, 5);
+        assert!(set.clone().cut_to(Some(0)).listed.is_empty());
+        let long = format!("/{}", "\u{1}".repeat(200));
+        for _ in 0..CHANGES_LISTED {
+            set.add(change(&long, ChangeKind::Mode));
+        }
+        let cut = set.cut_to(None);
+        let bytes: usize = cut.listed.iter().map(told_bytes).sum();
+        assert!(cut.is_truncated() && cut.listed.len() > 5 && bytes <= CHANGES_BYTES);
     }
 
     #[test]

@@ -154,21 +154,22 @@ impl UnifiedDiffPrinter for Printer<'_> {
     }
 }
 
-/// The patches of changes, each with what its file was called before, until they are too much for one answer; and
-/// whether they are.
+/// The patches of changes, each with what its file was called before, until they are too much for one answer; and how
+/// many changes they are of.
 pub(crate) fn patches<'a>(
     trees: &Trees,
     changes: impl Iterator<Item = (&'a Change, VaultPath)>,
-) -> Result<(String, bool)> {
-    let mut text = String::new();
+) -> Result<(String, usize)> {
+    let (mut text, mut done) = (String::new(), 0);
     for (change, old_path) in changes {
         let one = patch(trees, change, &old_path)?;
         if text.len() + one.len() > PATCH_MAX {
-            return Ok((text, true));
+            break;
         }
         text += &one;
+        done += 1;
     }
-    Ok((text, false))
+    Ok((text, done))
 }
 
 /// What a changed file was called before.

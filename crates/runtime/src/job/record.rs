@@ -216,6 +216,7 @@ mod tests {
     };
     use crate::error::ErrorKind;
     use crate::history::changes::{ChangeSet, Patch};
+    use crate::history::ignored::{Counts, Ignored};
     use crate::live::shape::{Access, Driver};
     use crate::retried::Retried;
 
@@ -352,6 +353,7 @@ mod tests {
                 text: "diff".into(),
                 truncated: true,
             }),
+            ignored: ignored(),
             home_changes: 2,
             home_change_list: Some(Vec::new()),
             version: Some(4),
@@ -390,6 +392,18 @@ mod tests {
             speculation: None,
             terms: terms(),
             timings: timings(),
+        }
+    }
+
+    fn ignored() -> Ignored {
+        let counts = Counts {
+            created: 1,
+            bytes: 2,
+            ..Counts::default()
+        };
+        Ignored {
+            directories: [(b"/t\xff/".to_vec(), counts)].into(),
+            other: counts,
         }
     }
 

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod exec;
+mod exec_changes;
+mod ignored;
 mod mounts;
 mod recovery;
 mod slot;

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// Paths that an answer lists; the rest is in the diff.
 const LISTED: usize = 2_000;
+/// Directories of ignored changes that an answer names.
+const IGNORED_LISTED: usize = 3;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +68,10 @@ pub(crate) struct ExecSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     changes_total: Option<u64>,
+    /// Paths that differ and are not listed, in the directories with most of them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(skip)]
+    ignored_changes: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exec: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +189,9 @@ pub(crate) fn command_said(envelope: Envelope, budget: usize) -> Outcome<ExecSai
     let limit = envelope.request.output_limit;
     let result = envelope.result;
     let (streams, next) = (streams(&result, limit), next(&result));
+    let ignored_changes = most_ignored(&result);
     let (changed_files, whole) = fitting(result.changed_files, (budget / 4).min(LISTED * 4));
+    let whole = whole && !result.changes_truncated;
     let never_ran = matches!(
         result.status,
         StatusWord::Denied
@@ -208,6 +216,7 @@ pub(crate) fn command_said(envelope: Envelope, budget: usize) -> Outcome<ExecSai
         stderr: Some(stderr),
         changed_files,
         changes_total: (!whole).then_some(result.changes_total),
+        ignored_changes,
         exec: Some(result.exec),
         job_id: None,
         vault: Some(result.vault),
@@ -224,6 +233,16 @@ pub(crate) fn command_said(envelope: Envelope, budget: usize) -> Outcome<ExecSai
         failed: never_ran,
         links,
     }
+}
+
+/// The directories with most ignored changes.
+fn most_ignored(result: &EnvelopeResult) -> BTreeMap<String, u64> {
+    let counted = result.ignored_changes.iter();
+    let counted = counted.map(|(name, it)| (it.created + it.modified + it.deleted, name));
+    let mut most: Vec<(u64, &String)> = counted.collect();
+    most.sort_by(|a, b| b.cmp(a));
+    let named = most.into_iter().take(IGNORED_LISTED);
+    named.map(|(paths, name)| (name.clone(), paths)).collect()
 }
 
 fn streams(result: &EnvelopeResult, limit: usize) -> [String; 2] {
@@ -260,7 +279,13 @@ fn next(result: &EnvelopeResult) -> Option<String> {
         (StatusWord::OutOfMemory | StatusWord::LimitExceeded, _) => {
             "use less at once, or ask the owner for a larger limit".into()
         }
-        _ => result.uncommitted.as_ref()?.hint.clone()?,
+        _ => match &result.uncommitted {
+            Some(uncommitted) => uncommitted.hint.clone()?,
+            None if result.leftovers > 0 => {
+                "what it left running was ended; run with background what shall go on".into()
+            }
+            None => return None,
+        },
     };
     Some(text)
 }

@@ -356,7 +356,10 @@ fn a_running_command_answers_to_its_caller_alone() {
         ask(&socket, "agent", name, "POST", "/v1/exec/resize", &body).0
     };
     assert_eq!(cancel("owner", "me", "1").0, 422, "a number is no handle");
-    assert_eq!(cancel("agent", "b", &call).1, r#"{"cancelled":false}"#);
+    assert_eq!(
+        cancel("agent", "b", &call).1,
+        r#"{"schema_version":1,"cancelled":false}"#
+    );
     assert_eq!((input("agent", "b"), resize("b")), (404, 404));
     assert_eq!(input("agent", "a"), 200);
     let ended = wait_for(Duration::from_secs(20), || {

@@ -55,6 +55,11 @@ fn the_numbers_are_those_of_the_code() {
             number(LISTED_MAX),
         ),
         ("these names and paths together", size(LISTED_BYTES_MAX)),
+        (
+            "changes in an envelope, unless `--changes-limit` says how many",
+            number(CHANGES_LISTED),
+        ),
+        ("these changes as JSON, about", size(CHANGES_BYTES)),
         ("entries of the journal in one answer", number(JOURNAL_MAX)),
         ("a patch", size(PATCH_MAX)),
         ("lines of one search", size(GREP_BYTES_MAX)),

@@ -7,12 +7,13 @@ use serde_json::json;
 
 use super::ask::{Answer, Asking, Grant};
 use crate::command::branch::Fork;
-use crate::command::call::{Call, Changes};
+use crate::command::call::Call;
 use crate::command::exec::{Admission, Alone, ExecRequest, Permitted};
 use crate::command::network::{ExecNetwork, NetworkAsk};
 use crate::command::options::{Branch, CheckpointMode, Stdin};
 use crate::command::report::{ApprovalReport, Captured, ExecReport, ExecStatus, SpeculationReport};
 use crate::command::run::OutputSink;
+use crate::history::changes::Changes;
 use crate::live::shape::Driver;
 use crate::live::slot::SessionOutcome;
 use crate::{Error, Result};
@@ -74,6 +75,7 @@ impl Asking {
                     stdout: tried.stdout,
                     stderr: tried.stderr,
                     changes: tried.changes,
+                    ignored: tried.ignored,
                     duration: tried.duration,
                 }),
                 ..*report
@@ -148,6 +150,7 @@ impl Asking {
             let mut details = call.details(&decision);
             details["approval"] = json!(grant.id.to_string());
             details["status"] = json!(status);
+            details["before"] = json!(approval.root.to_string());
             let version = NewVersion {
                 by: call.by(),
                 exec: Some(call.exec),
@@ -162,12 +165,18 @@ impl Asking {
             after: tried.root,
             ..SessionOutcome::nothing(approval.root)
         };
-        let Changes { outside, in_home } = call.changes(&outcome)?;
-        let patch = call.patch(&outside)?;
+        let changes = call.changes(&outcome)?;
+        let patch = call.patch(&changes.outside)?;
+        let Changes {
+            outside,
+            in_home,
+            ignored,
+        } = changes.cut_to(call.request.options.detail.changes_limit);
         Ok(Answer::Reported(Box::new(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             patch,
             changes: outside,
+            ignored,
             home_changes: in_home.total,
             version: (tried.root != approval.root).then_some(number),
             stdout: captured(tried.stdout),

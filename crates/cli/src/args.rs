@@ -5,6 +5,7 @@ mod care;
 mod examples;
 mod exec;
 mod git;
+mod groups;
 mod jobs;
 mod keys;
 mod labels;
@@ -18,6 +19,7 @@ mod search;
 mod secrets;
 mod serve;
 mod service;
+mod time;
 mod transfer;
 mod vaults;
 mod versions;
@@ -53,6 +55,7 @@ pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use secrets::{SecretSetArgs, SecretVerb};
 pub use serve::{ServeArgs, SharedServeArgs};
 pub use service::{ServiceInstallArgs, ServiceVerb};
+pub use time::Time;
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -70,7 +73,7 @@ pub struct Cli {
 
 /// The whole command line, with examples for every verb.
 pub fn command() -> Command {
-    examples::with_examples(Cli::command())
+    groups::with_groups(examples::with_examples(Cli::command()))
 }
 
 const EXAMPLES: &str = "\
@@ -130,9 +133,9 @@ pub enum Verb {
     Stat(PathArg),
     /// Show a directory and everything below it
     Tree(TreeArgs),
-    /// Copy a host directory, an archive or a git revision into the vault
+    /// Copy a host directory, a file, an archive or a git revision into the vault
     Import(ImportArgs),
-    /// Copy a directory of the vault to the host, or only what changed
+    /// Copy a directory or file of the vault to the host, or only what changed
     Export(ExportArgs),
     /// Import from and export to the one host directory that agents may use
     #[command(subcommand)]
@@ -172,7 +175,7 @@ pub enum Verb {
     /// Run commands in the vault's sandbox
     #[command(subcommand)]
     Proxy(ProxyVerb),
-    /// Short for `proxy exec`
+    /// Run a command in the vault's sandbox and report what it changed; short for `proxy exec`
     Exec(ExecArgs),
     /// Work with git repositories in the vault, by the vault's own git
     #[command(subcommand)]

@@ -1,6 +1,6 @@
 //! `avfs approval`: commands that wait for the owner, and the answers.
 
-use crate::args::ApprovalVerb;
+use crate::args::{ApprovalVerb, Time};
 use crate::error::{Error, Result};
 use crate::output::changes::printable_lines;
 use crate::output::quoted::{field, quoted};
@@ -177,7 +177,7 @@ fn tried_text(tried: &TriedItem) -> String {
 
 fn approve(
     id: String,
-    lifetime_ms: Option<u64>,
+    expires: Option<Time>,
     shown: Option<String>,
     session: &mut Session,
     output: Output,
@@ -204,7 +204,7 @@ fn approve(
         id,
         shown: shown.unwrap_or(details.shown),
         passphrase,
-        lifetime_ms,
+        lifetime_ms: expires.map(Time::millis),
     })?;
     output.answer(&approved, |approved| {
         format!(

@@ -98,7 +98,9 @@ pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
 pub use helper::helper_main;
 pub use history::changes::{ChangeSet, Patch};
-pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
+pub use history::checkpoints::{
+    CheckpointDetails, CheckpointInfo, IfForked, RestorePoint, RestoredHead,
+};
 pub use history::commit::CommitReport;
 pub use history::diff::{Diff, DiffDetail, DiffRequest, DiffScope, FileDiff};
 pub use history::maintenance::{

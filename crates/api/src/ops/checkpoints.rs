@@ -8,7 +8,9 @@ use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{CheckpointLabel, CheckpointName, Description, RestorePoint, Select, VaultName};
+use avfs_runtime::{
+    CheckpointLabel, CheckpointName, Description, IfForked, RestorePoint, Select, VaultName,
+};
 
 pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
@@ -74,7 +76,11 @@ pub(crate) fn delete(
     request: CheckpointDelete,
 ) -> Reply<CheckpointDelete> {
     let name: CheckpointName = parse(&request.name)?;
-    let forks = ask.session.checkpoint_delete(vault, &name)?;
+    let if_forked = match request.force {
+        true => IfForked::Delete,
+        false => IfForked::Refuse,
+    };
+    let forks = ask.session.checkpoint_delete(vault, &name, if_forked)?;
     Ok(CheckpointDeleted {
         action: "delete".into(),
         name: name.to_string(),

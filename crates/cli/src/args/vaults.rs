@@ -10,6 +10,9 @@ pub enum VaultVerb {
     Create {
         /// 1-64 letters, digits, dots, dashes and underscores
         name: String,
+        /// The storage engine; there is one: sqlite
+        #[arg(long, value_name = "NAME")]
+        backend: Option<String>,
     },
     /// List all vaults
     #[command(visible_alias = "ls")]
@@ -124,5 +127,10 @@ pub enum CheckpointVerb {
         force: bool,
     },
     /// Delete a checkpoint
-    Delete { name: String },
+    Delete {
+        name: String,
+        /// Also if vaults were forked from it; they stay
+        #[arg(long)]
+        force: bool,
+    },
 }

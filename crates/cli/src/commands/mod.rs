@@ -38,6 +38,7 @@ mod mkdir;
 mod mount;
 mod mv;
 mod network;
+mod one_file;
 mod output;
 mod paths;
 mod policy;

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
     match verb {
-        VaultVerb::Create { name } => {
-            let created = session.call(&VaultCreate { name })?;
+        VaultVerb::Create { name, backend } => {
+            let created = session.call(&VaultCreate { name, backend })?;
             output.answer(&created, create_text)
         }
         VaultVerb::List { deleted: true } => {

@@ -10,6 +10,7 @@ mod every_verb;
 mod files;
 mod forks;
 mod homes;
+mod ids;
 mod labels;
 mod manners;
 mod refusals;

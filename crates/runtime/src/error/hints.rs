@@ -37,6 +37,9 @@ pub(crate) fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
             "run `avfs checkpoint list` to see the checkpoints".into()
         }
         Vault::CheckpointExists { .. } => "choose another name".into(),
+        Vault::CheckpointHasForks { .. } => {
+            "they stay as they are when it goes: `--force` deletes it".into()
+        }
         Vault::IsADirectory { path } if path.is_root() => "`avfs ls` lists it".into(),
         Vault::IsADirectory { path } => {
             format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")

@@ -429,14 +429,14 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::CheckpointExists { .. }
         | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
         Vault::Conflict { .. }
+        | Vault::CheckpointHasForks { .. }
         | Vault::Swept { .. }
         | Vault::PolicyChanged { .. }
         | Vault::ApprovalShownOtherwise { .. }
         | Vault::ApproverChanged
         | Vault::ApprovalAnswered { .. } => ErrorKind::Conflict,
         Vault::ApprovalUnfit { reason, .. } => unfit_kind(*reason),
-        Vault::TooManyApprovals { .. } => ErrorKind::Quota,
-        Vault::QuotaExceeded { .. } => ErrorKind::Quota,
+        Vault::TooManyApprovals { .. } | Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::Read(source) | Vault::Write(source) => io_kind(source),
         Vault::Store(error) => store_kind(error),

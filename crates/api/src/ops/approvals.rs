@@ -123,6 +123,8 @@ fn item(info: &ApprovalInfo) -> ApprovalItem {
         terms: texts("terms"),
         categories: texts("categories"),
         rule: text("rule"),
+        smallest_rule: request["smallest_rule"].as_str().map(str::to_owned),
+        stale: info.stale,
         reason: request["reason"].as_str().map(str::to_owned),
         asked: items::time(approval.asked),
         expires: items::time(Time {

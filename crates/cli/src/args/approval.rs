@@ -29,7 +29,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645
-  avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645 --expires 5m")]
+  avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645 --expires 5m
+  avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645 --always")]
     Approve {
         id: String,
         /// How long the approval is valid: 90s, 5m, or milliseconds [default: 15m]
@@ -38,6 +39,12 @@ Examples:
         /// Approve only if this is still the fingerprint that `avfs approval show` prints
         #[arg(long, value_name = "FINGERPRINT")]
         shown: Option<String>,
+        /// Also add the smallest rule that lets such a command run without approval to the vault's rules; shows it first
+        #[arg(long)]
+        always: bool,
+        /// With --always: add the rule without asking
+        #[arg(long, short, requires = "always")]
+        yes: bool,
     },
     /// Refuse a command
     #[command(after_help = "\

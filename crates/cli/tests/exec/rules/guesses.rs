@@ -1,6 +1,6 @@
 //! The passphrase cannot be guessed: neither one after the other, nor many at a time, nor with another daemon.
 
-use super::{DEPLOY, asks, guarded, home, homes, unfit, set_up};
+use super::{DEPLOY, asks, guarded, home, homes, set_up, unfit};
 use avfs_testkit::{Home, Person};
 
 #[test]

@@ -1,5 +1,6 @@
 //! Rules, classes and approvals, through the real binary.
 
+mod always;
 mod approvals;
 mod class;
 mod files;

@@ -117,7 +117,8 @@ pub use job::{
 pub use live::host::{HostFacts, HostProxies};
 pub use live::layers_place::{LayersPlace, LayersWhy};
 pub use live::mounts::{
-    MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
+    Audience, MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted,
+    mount_namespace,
 };
 pub use live::ports::{Guest, ListeningAt, ListeningPort, ListeningPorts, PortInfo};
 pub use live::recover::Stranded;

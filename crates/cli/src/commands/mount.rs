@@ -42,6 +42,7 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
             MountDriverName::Fuse => MountDriverWord::Fuse,
         }),
         autocommit_s: args.autocommit.map(Time::seconds),
+        allow_other: args.allow_other,
         mount_namespace,
     };
     // Before it is mounted, so that an interrupt at any moment unmounts it.
@@ -85,7 +86,7 @@ pub fn unmount(args: UnmountArgs, session: &mut Session, output: Output) -> Resu
         dir_b64,
         vault,
         all: args.all,
-        force: args.force,
+        force: args.force || args.lazy,
     })?;
     output.answer(&gone, unmounted_text)
 }

@@ -15,8 +15,11 @@ pub(crate) fn sandbox_hint(error: &avfs_sandbox::Error) -> Option<String> {
         Sandbox::Refused { .. } => {
             "it serves users whom /etc/passwd knows, on directories of their own".into()
         }
-        Sandbox::NoProgram { package, .. } => {
-            format!("install it with `apt-get install {package}`")
+        Sandbox::NoProgram {
+            program, package, ..
+        } => format!("mounts of ordinary users are made by {program}, which is in {package}"),
+        Sandbox::Invalid { what, .. } if what.ends_with("--allow-other") => {
+            "as root: echo user_allow_other >> /etc/fuse.conf".into()
         }
         Sandbox::Invalid { .. } => return None,
         _ => "run `avfs doctor` to see what this host lacks".into(),

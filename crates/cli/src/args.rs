@@ -2,6 +2,7 @@
 
 mod approval;
 mod care;
+mod completers;
 mod examples;
 mod exec;
 mod git;
@@ -27,6 +28,7 @@ mod versions;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 pub use approval::ApprovalVerb;
 pub use care::{
@@ -69,6 +71,11 @@ pub struct Cli {
     pub global: Global,
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// The command line for completions, which know what a home holds.
+pub fn completing() -> Command {
+    completers::with_completers(Cli::command())
 }
 
 /// The whole command line, with examples for every verb.
@@ -235,10 +242,17 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Run a demonstration: a failing test, two forks, two fixes, a restore
     Demo,
+    /// Work in the vault at a prompt: the verbs of files and history, cd, and !COMMAND
+    Shell,
     /// Print a completion script for a shell
     Completions {
         /// Which shell
         shell: ShellName,
+    },
+    /// Write the manual pages to a directory
+    Man {
+        /// A directory of the host, such as ~/.local/share/man/man1
+        dir: PathBuf,
     },
     /// Print shell aliases for the file verbs
     Aliases(AliasesArgs),

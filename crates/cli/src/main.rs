@@ -3,9 +3,11 @@
 mod args;
 mod cast;
 mod commands;
+mod complete;
 mod environment;
 mod error;
 mod exit;
+mod here;
 mod output;
 mod screen;
 mod session;
@@ -32,6 +34,9 @@ fn main() -> ExitCode {
         _ => {}
     }
     let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(ended) = complete::answered(&words) {
+        return ended;
+    }
     let parsed = args::command().try_get_matches_from(&words);
     ExitCode::from(match parsed.and_then(|it| Cli::from_arg_matches(&it)) {
         Ok(cli) => commands::run(cli),

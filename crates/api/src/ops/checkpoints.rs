@@ -27,7 +27,10 @@ pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<C
 }
 
 pub(crate) fn list(ask: &Ask, vault: Select, request: CheckpointList) -> Reply<CheckpointList> {
-    let checkpoints = ask.session.checkpoint_list(vault)?;
+    let checkpoints = match request.brief {
+        true => ask.session.checkpoint_list(vault)?,
+        false => ask.session.checkpoint_list_counted(vault)?,
+    };
     let key = |info: &avfs_runtime::CheckpointInfo| info.checkpoint.name.to_string();
     let checkpoints = page::after(checkpoints, request.cursor.as_deref(), key)?;
     let page = Page::of(checkpoints, request.limit, key);

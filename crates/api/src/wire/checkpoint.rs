@@ -77,6 +77,9 @@ pub struct CheckpointDetailsItem {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointList {
+    /// Leaves out what takes time to count: `used_bytes`.
+    #[serde(default)]
+    pub brief: bool,
     /// How many at most. Default: all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<NonZeroUsize>,

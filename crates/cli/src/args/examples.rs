@@ -43,7 +43,17 @@ const EXAMPLES: &[(&str, &str)] = &[
         "vault info",
         "  avfs vault info                 the current vault\n  avfs vault info try-1",
     ),
-    ("vault use", "  avfs vault use myproject"),
+    (
+        "vault use",
+        "  avfs vault use myproject\n  \
+         avfs vault use try-1 --here     in this directory and below; others keep the current vault\n  \
+         avfs vault use --here           no longer",
+    ),
+    (
+        "shell",
+        "  avfs shell\n  avfs --vault try-1 shell\n  printf 'cd /src\\nls\\n' | avfs shell    as a script",
+    ),
+    ("man", "  avfs man ~/.local/share/man/man1 && man avfs-exec"),
     (
         "vault fork",
         "  avfs vault fork myproject try-1 --use\n  \

@@ -33,8 +33,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Running",
         &[
-            "exec", "proxy", "job", "attach", "output", "git", "network", "port", "secret",
-            "policy", "approval",
+            "exec", "shell", "proxy", "job", "attach", "output", "git", "network", "port",
+            "secret", "policy", "approval",
         ],
     ),
     ("Sharing", &["mcp", "serve", "service", "key"]),
@@ -51,6 +51,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "fsck",
             "demo",
             "completions",
+            "man",
             "aliases",
             "help",
         ],

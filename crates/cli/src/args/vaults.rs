@@ -26,8 +26,15 @@ pub enum VaultVerb {
         /// The vault [default: the current one]
         name: Option<String>,
     },
-    /// Make a vault the current one
-    Use { name: String },
+    /// Make a vault the current one, or that of this directory
+    Use {
+        /// The vault; with --here it can be left out, and this directory has none of its own any more
+        #[arg(required_unless_present = "here")]
+        name: Option<String>,
+        /// Only in this directory and below, for whoever uses this home. AVFS_VAULT does it for a terminal
+        #[arg(long)]
+        here: bool,
+    },
     /// Create a copy-on-write fork of a vault, in constant time
     Fork {
         source: String,

@@ -1,11 +1,12 @@
 //! The reference of all verbs, generated from the arguments (`docs/cli.md`).
 
 use crate::args;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Output, raw};
 use clap::{Arg, ArgAction, Command};
 use serde::Serialize;
 use std::fmt::Write;
+use std::path::Path;
 
 const HEAD: &str = "\
 # The command line
@@ -31,6 +32,44 @@ pub fn run(output: Output) -> Result<()> {
     let mut text = HEAD.to_owned();
     describe(&command, "avfs", &mut text);
     raw(format!("{}\n", text.trim_end()).as_bytes())
+}
+
+/// The answer of `avfs man`.
+#[derive(Serialize)]
+struct Pages {
+    directory: String,
+    pages: Vec<String>,
+}
+
+/// Writes a manual page for every verb.
+pub fn man(dir: &Path, output: Output) -> Result<()> {
+    let failed = || Error::io(format!("cannot write to {}", dir.display()));
+    std::fs::create_dir_all(dir).map_err(failed())?;
+    let mut command = args::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    write_pages(&command, dir, &mut pages).map_err(failed())?;
+    let written = Pages {
+        directory: dir.display().to_string(),
+        pages,
+    };
+    output.answer(&written, |written| {
+        format!(
+            "wrote {} pages to {}",
+            written.pages.len(),
+            written.directory
+        )
+    })
+}
+
+fn write_pages(command: &Command, dir: &Path, pages: &mut Vec<String>) -> std::io::Result<()> {
+    let man = clap_mangen::Man::new(command.clone());
+    let name = man.get_filename();
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    std::fs::write(dir.join(&name), page)?;
+    pages.push(name);
+    below(command).try_for_each(|verb| write_pages(verb, dir, pages))
 }
 
 fn below(command: &Command) -> impl Iterator<Item = &Command> {

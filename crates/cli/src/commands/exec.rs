@@ -113,6 +113,7 @@ fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<
         }
         ExecEvent::Waiting(waiting) => screen.show(held(waiting, "\r\n").as_bytes()),
     });
+    screen.leave();
     drop(raw);
     let envelope = envelope?;
     match output.is_json() {

@@ -25,6 +25,7 @@ fn a_command_without_dashes_is_told_what_to_write() {
         assert!(stderr(&said).contains(&hint), "{}", stderr(&said));
         let json = home.json(words);
         assert_eq!(json["error"], "Invalid", "{json}");
+        let instead = instead.replacen("avfs", "avfs --json", 1);
         assert_eq!(json["hint"], format!("write `{instead}`"), "{json}");
     }
     assert_eq!(home.daemon_pid(), None, "wrong usage starts no daemon");
@@ -180,7 +181,10 @@ fn the_journal_tells_how_a_command_ended() {
             .iter()
             .map(|details| {
                 assert!(details["duration_ms"].is_u64(), "{details}");
-                (details["exit_code"].as_i64(), details["changed_paths"].as_u64())
+                (
+                    details["exit_code"].as_i64(),
+                    details["changed_paths"].as_u64(),
+                )
             })
             .collect();
         let expected = [
@@ -212,17 +216,22 @@ fn automatic_checkpoints_tell_the_command_that_follows() {
         let descriptions = || {
             let list = home.json(&["checkpoint", "list"]);
             let all = list["snapshots"].as_array().unwrap().clone();
-            all.iter().map(|it| it["description"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+            all.iter()
+                .map(|it| it["description"].as_str().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
         };
         home.ok(&["exec", "--", "rm", "-rf", "/f"]);
         assert_eq!(descriptions(), ["before: rm -rf /f"]);
         home.ok(&["write", "/f", "1"]);
         let hostile = format!("rm -rf /f # \u{1b}[2J\u{202e}\n{}", "x".repeat(5000));
-        home.ok(&["exec", "--shell", &hostile]);
+        home.avfs(&["exec", "--shell", &hostile]);
         let told = descriptions();
         assert_eq!(told.len(), 2, "{told:?}");
         let told = told.iter().find(|text| text.contains('#')).unwrap();
-        assert!(told.starts_with("before: rm -rf /f # \\u{1b}[2J\\u{202e}\\nxxx"), "{told}");
+        assert!(
+            told.starts_with("before: rm -rf /f # \\u{1b}[2J\\u{202e}\\nxxx"),
+            "{told}"
+        );
         assert!(told.chars().count() <= 130 && told.ends_with('…'), "{told}");
     });
 }

@@ -160,7 +160,10 @@ fn a_checkpoint_says_what_it_holds_and_who_began_with_it() {
     assert_eq!(kind, "Conflict", "{kept}");
     let said = format!("{} {}", kept["message"], kept["hint"]);
     assert!(said.contains(": w") && said.contains("--force"), "{said}");
-    assert!(!said.contains("other"), "it began with another state: {said}");
+    assert!(
+        !said.contains("other"),
+        "it began with another state: {said}"
+    );
     let deleted = home.json(&["checkpoint", "delete", "cp", "--force"]);
     assert_eq!(
         (
@@ -211,11 +214,17 @@ fn a_list_says_what_checkpoints_use() {
     home.ok(&["write", "/gone", "123"]);
     home.ok(&["checkpoint", "save", "c"]);
     let fresh = listed("c");
-    assert_eq!((&fresh["used_bytes"], &fresh["referenced_bytes"]), (&0.into(), &15.into()));
+    assert_eq!(
+        (&fresh["used_bytes"], &fresh["referenced_bytes"]),
+        (&0.into(), &15.into())
+    );
     home.ok(&["write", "/changed", "1"]);
     home.ok(&["rm", "/gone"]);
     home.ok(&["write", "/new", "123456789"]);
     let later = listed("c");
-    assert_eq!((&later["used_bytes"], &later["referenced_bytes"]), (&10.into(), &15.into()));
+    assert_eq!(
+        (&later["used_bytes"], &later["referenced_bytes"]),
+        (&10.into(), &15.into())
+    );
     assert!(home.ok(&["checkpoint", "list"]).contains("10 B"));
 }

@@ -28,7 +28,10 @@ fn an_id_is_as_good_as_a_name() {
         assert!(jobs["jobs"].as_array().is_some(), "{jobs}");
         let audit = home.json(&["--vault", &id, "audit"]);
         let names = audit["entries"].as_array().unwrap().iter();
-        assert!(names.map(|entry| &entry["vault"]).all(|name| name == "v"), "{audit}");
+        assert!(
+            names.map(|entry| &entry["vault"]).all(|name| name == "v"),
+            "{audit}"
+        );
         // It stays when the name changes.
         home.ok(&["vault", "rename", &id, "renamed"]);
         assert_eq!(home.json(&["vault", "info", &id])["name"], "renamed");
@@ -51,7 +54,13 @@ fn no_vault_can_take_an_id_for_its_name() {
         ] {
             let (kind, answer) = home.refused(words);
             assert_eq!(kind, "Invalid", "{answer}");
-            assert!(answer["message"].as_str().unwrap().contains("id of a vault"), "{answer}");
+            assert!(
+                answer["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("id of a vault"),
+                "{answer}"
+            );
         }
         // What is not written as an id is printed is a name.
         let shout = id.to_uppercase();
@@ -68,7 +77,10 @@ fn there_is_one_storage_engine() {
         let (kind, answer) = home.refused(&["vault", "create", "x", "--backend", "zfs"]);
         assert_eq!(kind, "Invalid");
         let message = answer["message"].as_str().unwrap();
-        assert!(message.contains("zfs") && message.contains("sqlite"), "{message}");
+        assert!(
+            message.contains("zfs") && message.contains("sqlite"),
+            "{message}"
+        );
         assert_eq!(home.refused(&["vault", "info", "x"]).0, "NotFound");
     });
 }

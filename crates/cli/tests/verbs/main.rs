@@ -5,10 +5,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod basics;
+mod completions;
 mod daemon;
 mod every_verb;
 mod files;
 mod forks;
+mod here;
 mod homes;
 mod ids;
 mod labels;
@@ -17,6 +19,7 @@ mod refusals;
 mod search;
 mod service;
 mod shapes;
+mod shell;
 mod story;
 mod transfer;
 mod versions;

@@ -2,7 +2,7 @@
 
 use avfs_vault::{
     ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Kind, RootId,
-    VaultName,
+    VaultId, VaultName,
 };
 
 use crate::gate::Verb;
@@ -88,19 +88,27 @@ impl Session {
         Ok((self.describe_checkpoint(saved)?, stillness))
     }
 
-    /// Oldest first. What they use is counted for the newest, as long as comparing takes no longer than a list may.
+    /// Oldest first, without what they use.
     pub fn checkpoint_list(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
+        self.checkpoints_of(self.vault(&vault, Verb::Read)?.id)
+    }
+
+    /// Oldest first. What they use is counted for the newest, as far as there is not too much to compare.
+    pub fn checkpoint_list_counted(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
         let vault = self.vault(&vault, Verb::Read)?;
-        let checkpoints = self.inner.vaults.checkpoints(vault.id)?.into_iter();
-        let listed: Result<Vec<CheckpointInfo>> = checkpoints
-            .map(|checkpoint| self.describe_checkpoint(checkpoint))
-            .collect();
-        let mut listed = listed?;
+        let mut listed = self.checkpoints_of(vault.id)?;
         let mut left = COMPARED_MAX;
         for info in listed.iter_mut().rev().take(COUNTED_MAX) {
             info.used = self.used_by(info.checkpoint.root, vault.head, &mut left)?;
         }
         Ok(listed)
+    }
+
+    fn checkpoints_of(&self, vault: VaultId) -> Result<Vec<CheckpointInfo>> {
+        let checkpoints = self.inner.vaults.checkpoints(vault)?.into_iter();
+        checkpoints
+            .map(|checkpoint| self.describe_checkpoint(checkpoint))
+            .collect()
     }
 
     /// Bytes of files that are in `root` and not, or otherwise, in `head`; none if one of them is damaged or more than
@@ -215,7 +223,7 @@ impl Session {
         Ok(forks)
     }
 
-    fn newest_undo(&self, vault: avfs_vault::VaultId, name: &VaultName) -> Result<CheckpointName> {
+    fn newest_undo(&self, vault: VaultId, name: &VaultName) -> Result<CheckpointName> {
         let checkpoints = self.inner.vaults.checkpoints(vault)?.into_iter();
         let newest = checkpoints
             .rev()

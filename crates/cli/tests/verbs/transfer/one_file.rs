@@ -48,11 +48,19 @@ fn an_archive_is_still_an_archive() {
         let notes = file(home, "notes.txt", b"notes", 0o644);
         let tar = |name: &str, flags: &str| {
             let path = at(home, name);
-            super::host(home.path(), &["tar", flags, path.to_str().unwrap(), "notes.txt"]);
+            super::host(
+                home.path(),
+                &["tar", flags, path.to_str().unwrap(), "notes.txt"],
+            );
             home.give(&path);
             path.to_str().unwrap().to_owned()
         };
-        for (name, flags) in [("a.tar", "-cf"), ("b.tgz", "-czf"), ("c", "-cf"), ("d", "-czf")] {
+        for (name, flags) in [
+            ("a.tar", "-cf"),
+            ("b.tgz", "-czf"),
+            ("c", "-cf"),
+            ("d", "-czf"),
+        ] {
             let archive = tar(name, flags);
             home.ok(&["import", &archive, &format!("/{name}")]);
             assert_eq!(home.ok(&["cat", &format!("/{name}/notes.txt")]), "notes");
@@ -62,7 +70,10 @@ fn an_archive_is_still_an_archive() {
         let zipped = at(home, "notes.txt.gz");
         home.give(&zipped);
         home.ok(&["import", zipped.to_str().unwrap(), "/"]);
-        assert_eq!(home.avfs(&["cat", "/notes.txt.gz"]).stdout, fs::read(&zipped).unwrap());
+        assert_eq!(
+            home.avfs(&["cat", "/notes.txt.gz"]).stdout,
+            fs::read(&zipped).unwrap()
+        );
         drop(notes);
     });
 }
@@ -79,18 +90,27 @@ fn a_file_comes_out_whole_or_not_at_all() {
         assert_eq!(exported["files_exported"], 1, "{exported}");
         let there = out.join("run.sh");
         assert_eq!(fs::read(&there).unwrap(), b"#!/bin/sh\n");
-        assert_eq!(fs::metadata(&there).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert_eq!(
+            fs::metadata(&there).unwrap().permissions().mode() & 0o7777,
+            0o755
+        );
         // What is there stays, unless it is to be replaced.
         home.ok(&["write", "/d/run.sh", "other"]);
         let (_, answer) = home.refused(&["export", "/d/run.sh", to]);
-        assert!(answer["hint"].as_str().unwrap().contains("--overwrite"), "{answer}");
+        assert!(
+            answer["hint"].as_str().unwrap().contains("--overwrite"),
+            "{answer}"
+        );
         assert_eq!(fs::read(&there).unwrap(), b"#!/bin/sh\n");
         home.ok(&["export", "/d/run.sh", to, "--overwrite"]);
         assert_eq!(fs::read(&there).unwrap(), b"other");
         let named = out.join("named");
         home.ok(&["export", "/d/run.sh", named.to_str().unwrap()]);
         assert_eq!(fs::read(&named).unwrap(), b"other");
-        let names: Vec<_> = fs::read_dir(&out).unwrap().map(|it| it.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(&out)
+            .unwrap()
+            .map(|it| it.unwrap().file_name())
+            .collect();
         assert_eq!(names.len(), 2, "nothing is left beside them: {names:?}");
     });
 }
@@ -112,11 +132,18 @@ fn a_file_reaches_nothing_beside_its_target() {
         assert_eq!(fs::read(&precious).unwrap(), b"precious");
         let written = fs::symlink_metadata(out.join("f")).unwrap();
         assert!(written.is_file(), "the link was replaced, not followed");
-        assert_eq!(written.permissions().mode() & 0o7000, 0, "no set-user-id bit");
+        assert_eq!(
+            written.permissions().mode() & 0o7000,
+            0,
+            "no set-user-id bit"
+        );
         let hook = out.join(".git/hooks/pre-commit");
         let hook = hook.to_str().unwrap();
         let (_, answer) = home.refused(&["export", "/d/f", hook]);
-        assert!(answer["hint"].as_str().unwrap().contains("--allow-hooks"), "{answer}");
+        assert!(
+            answer["hint"].as_str().unwrap().contains("--allow-hooks"),
+            "{answer}"
+        );
         home.ok(&["export", "/d/f", hook, "--allow-hooks"]);
     });
 }

@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ const PATIENCE: Duration = Duration::from_millis(40);
 const LISTED_MAX: usize = 10_000;
 /// How many are offered.
 const OFFERED_MAX: usize = 200;
+
+/// Whether bash asks. It puts candidates into the line as they are; other shells escape them.
+static IS_BASH: AtomicBool = AtomicBool::new(false);
 
 /// What is to be completed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -43,7 +47,9 @@ pub enum Kind {
 
 /// Answers a shell, if one asks.
 pub fn answered(words: &[OsString]) -> Option<ExitCode> {
-    std::env::var_os(VARIABLE)?;
+    let shell = std::env::var_os(VARIABLE)?;
+    // The variable is gone when candidates are asked for.
+    IS_BASH.store(shell == "bash", Ordering::Relaxed);
     let completing = CompleteEnv::with_factory(args::completing)
         .var(VARIABLE)
         .completer("avfs");
@@ -57,7 +63,7 @@ pub fn answered(words: &[OsString]) -> Option<ExitCode> {
 
 /// What begins with the typed word.
 pub fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let is_bash = std::env::var_os(VARIABLE).is_some_and(|shell| shell == "bash");
+    let is_bash = IS_BASH.load(Ordering::Relaxed);
     let typed = match is_bash {
         true => unescaped(typed.as_bytes()),
         false => typed.as_bytes().to_vec(),

@@ -3,6 +3,7 @@
 use crate::complete::{Kind, candidates};
 use clap::Command;
 use clap_complete::engine::ArgValueCompleter;
+use std::ffi::OsStr;
 
 /// The command line with completers for names and paths.
 pub fn with_completers(command: Command) -> Command {
@@ -10,17 +11,15 @@ pub fn with_completers(command: Command) -> Command {
 }
 
 fn decorate(command: Command, verb: &str) -> Command {
-    let found: Vec<(String, Kind)> = command
-        .get_arguments()
-        .filter(|arg| arg.get_action().takes_values())
-        .filter_map(|arg| Some((arg.get_id().to_string(), kind(verb, arg.get_id().as_str())?)))
-        .collect();
-    let command = found.into_iter().fold(command, |command, (id, kind)| {
-        command.mut_arg(id, |arg| {
-            arg.add(ArgValueCompleter::new(move |typed: &std::ffi::OsStr| {
+    // One by one, arguments would change their places.
+    let command = command.mut_args(|arg| {
+        let takes_value = arg.get_action().takes_values();
+        match kind(verb, arg.get_id().as_str()).filter(|_| takes_value) {
+            Some(kind) => arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
                 candidates(kind, typed)
-            }))
-        })
+            })),
+            None => arg,
+        }
     });
     let below: Vec<String> = command
         .get_subcommands()
@@ -51,4 +50,12 @@ fn kind(verb: &str, argument: &str) -> Option<Kind> {
         (_, "path" | "cwd") => Kind::Path,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definition_is_consistent() {
+        crate::args::completing().debug_assert();
+    }
 }

@@ -65,7 +65,7 @@ impl Avfs {
 
     /// Makes an empty vault.
     pub fn create_vault(&self, name: impl Into<String>) -> Result<Vault> {
-        let created = self.ask(&VaultCreate { name: name.into() })?;
+        let created = self.ask(&VaultCreate::named(name))?;
         Ok(self.named(created.created))
     }
 

@@ -2,9 +2,11 @@
 
 mod approval;
 mod care;
+mod completers;
 mod examples;
 mod exec;
 mod git;
+mod groups;
 mod jobs;
 mod keys;
 mod labels;
@@ -18,6 +20,7 @@ mod search;
 mod secrets;
 mod serve;
 mod service;
+mod time;
 mod transfer;
 mod vaults;
 mod versions;
@@ -25,6 +28,7 @@ mod versions;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 pub use approval::ApprovalVerb;
 pub use care::{
@@ -54,6 +58,7 @@ pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use secrets::{SecretSetArgs, SecretVerb};
 pub use serve::{ServeArgs, SharedServeArgs};
 pub use service::{ServiceInstallArgs, ServiceVerb};
+pub use time::Time;
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -69,9 +74,14 @@ pub struct Cli {
     pub verb: Verb,
 }
 
+/// The command line for completions, which know what a home holds.
+pub fn completing() -> Command {
+    completers::with_completers(Cli::command())
+}
+
 /// The whole command line, with examples for every verb.
 pub fn command() -> Command {
-    examples::with_examples(Cli::command())
+    groups::with_groups(examples::with_examples(Cli::command()))
 }
 
 const EXAMPLES: &str = "\
@@ -131,9 +141,9 @@ pub enum Verb {
     Stat(PathArg),
     /// Show a directory and everything below it
     Tree(TreeArgs),
-    /// Copy a host directory, an archive or a git revision into the vault
+    /// Copy a host directory, a file, an archive or a git revision into the vault
     Import(ImportArgs),
-    /// Copy a directory of the vault to the host, or only what changed
+    /// Copy a directory or file of the vault to the host, or only what changed
     Export(ExportArgs),
     /// Import from and export to the one host directory that agents may use
     #[command(subcommand)]
@@ -173,7 +183,7 @@ pub enum Verb {
     /// Run commands in the vault's sandbox
     #[command(subcommand)]
     Proxy(ProxyVerb),
-    /// Short for `proxy exec`
+    /// Run a command in the vault's sandbox and report what it changed; short for `proxy exec`
     Exec(ExecArgs),
     /// Work with git repositories in the vault, by the vault's own git
     #[command(subcommand)]
@@ -235,10 +245,17 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Run a demonstration: a failing test, two forks, two fixes, a restore
     Demo,
+    /// Work in the vault at a prompt: the verbs of files and history, cd, and !COMMAND
+    Shell,
     /// Print a completion script for a shell
     Completions {
         /// Which shell
         shell: ShellName,
+    },
+    /// Write the manual pages to a directory
+    Man {
+        /// A directory of the host, such as ~/.local/share/man/man1
+        dir: PathBuf,
     },
     /// Print shell aliases for the file verbs
     Aliases(AliasesArgs),

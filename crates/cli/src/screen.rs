@@ -1,5 +1,7 @@
 //! The user's terminal in raw mode, while a remote program uses it.
 
+mod modes;
+
 use crate::error::{Error, Result};
 use avfs_api::client::{Detach, Window};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
@@ -7,15 +9,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Resets what a full-screen program may have switched on: alternate screen, hidden cursor, colours, mouse, bracketed
-/// paste.
-const AS_USUAL: &[u8] =
-    b"\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?2004l\r\n";
+use modes::Modes;
 
 /// A terminal to read from and write to, with a size.
 pub struct Screen {
     input: File,
     output: File,
+    /// What the program whose output is shown has switched on.
+    modes: Modes,
 }
 
 impl Screen {
@@ -41,6 +42,7 @@ impl Screen {
         Ok(Screen {
             input: copy(input.as_fd()).map_err(failed())?,
             output: output.map_err(failed())?,
+            modes: Modes::default(),
         })
     }
 
@@ -78,13 +80,15 @@ impl Screen {
     }
 
     pub fn show(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.modes.see(bytes);
         self.output.write_all(bytes)
     }
 
-    /// Resets the screen after a full-screen program that may not have done so.
+    /// Switches off what the program has switched on and left so, because it was killed or still runs.
     pub fn leave(&mut self) {
+        let undo = std::mem::take(&mut self.modes).undo();
         // A failure here only leaves an untidy screen.
-        let _ = self.show(AS_USUAL);
+        let _ = self.output.write_all(&undo);
     }
 }
 

@@ -122,8 +122,13 @@ impl Session {
 
     /// Calls an operation whose answer is bytes, and writes them to standard output.
     pub fn download<O: Operation>(&mut self, request: &O) -> Result<()> {
+        self.download_to(request, &mut std::io::stdout().lock())
+    }
+
+    /// Calls an operation whose answer is bytes.
+    pub fn download_to<O: Operation>(&mut self, request: &O, out: &mut dyn Write) -> Result<()> {
         let vault = self.vault.clone();
-        let mut out = std::io::stdout().lock();
+        let mut out = out;
         match self.with_client(|client| client.download(&vault, request, &mut out)) {
             Err(crate::error::Error::Api(Error::Output(error))) => {
                 Err(crate::error::Error::output(error))

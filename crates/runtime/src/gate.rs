@@ -1,8 +1,8 @@
 //! Who may do what. Every verb passes this one gate, with the maker of the vault or thing that it is about.
 
-use avfs_vault::{ExecId, Principal, PrincipalKind, Vault, VaultName};
+use avfs_vault::{ExecId, Principal, PrincipalKind, Vault, VaultId, VaultName};
 
-use crate::runtime::Select;
+use crate::runtime::{Select, id_in};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -49,6 +49,7 @@ impl Session {
         let vaults = &self.inner.vaults;
         let vault = match select {
             Select::Named(name) => vaults.get(name)?,
+            Select::Id(id) => self.by_id_or_name(*id)?,
             Select::Current => {
                 let current = vaults.current(&self.principal())?;
                 current.ok_or(Error::NoCurrentVault)?
@@ -58,9 +59,20 @@ impl Session {
         Ok(vault)
     }
 
-    /// The vault of this name, if the caller may do that to it.
+    /// A vault by its id. Before names that look like ids were refused, a vault could be called like one.
+    fn by_id_or_name(&self, id: VaultId) -> Result<Vault> {
+        let vaults = &self.inner.vaults;
+        match vaults.by_id(id) {
+            Err(avfs_vault::Error::VaultIdNotFound { .. }) => {
+                Ok(vaults.get(&id.to_string().parse()?)?)
+            }
+            found => Ok(found?),
+        }
+    }
+
+    /// The vault of this name or id, if the caller may do that to it.
     pub(crate) fn named(&self, name: &VaultName, verb: Verb) -> Result<Vault> {
-        self.vault(&Select::Named(name.clone()), verb)
+        self.vault(&name.as_str().parse()?, verb)
     }
 
     /// Refuses what the caller may not do to something that `maker` made.
@@ -88,8 +100,15 @@ impl Session {
         }
     }
 
-    /// Refuses an agent a name under which somebody else's deleted vault can still be had back.
+    /// Refuses a name that could be taken for the id of another vault, and an agent a name under which somebody else's
+    /// deleted vault can still be had back.
     pub(crate) fn check_name(&self, name: &VaultName) -> Result<()> {
+        if id_in(name.as_str()).is_some() {
+            return Err(Error::Invalid {
+                what: "vault name",
+                reason: format!("{name} looks like the id of a vault"),
+            });
+        }
         if !self.principal().is_agent() {
             return Ok(());
         }

@@ -103,7 +103,9 @@ pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
 pub use helper::helper_main;
 pub use history::changes::{ChangeSet, Patch};
-pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
+pub use history::checkpoints::{
+    CheckpointDetails, CheckpointInfo, IfForked, RestorePoint, RestoredHead,
+};
 pub use history::commit::CommitReport;
 pub use history::diff::{Diff, DiffDetail, DiffRequest, DiffScope, FileDiff};
 pub use history::exec_changes::{ChangesOf, ExecChanges, ExecChangesRequest};
@@ -122,7 +124,8 @@ pub use job::{
 pub use live::host::{HostFacts, HostProxies, RegistryVariables};
 pub use live::layers_place::{LayersPlace, LayersWhy};
 pub use live::mounts::{
-    MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
+    Audience, MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted,
+    mount_namespace,
 };
 pub use live::ports::{Guest, ListeningAt, ListeningPort, ListeningPorts, PortInfo};
 pub use live::recover::Stranded;

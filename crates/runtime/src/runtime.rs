@@ -73,6 +73,26 @@ pub enum Select {
     #[default]
     Current,
     Named(VaultName),
+    /// By what it keeps when it is renamed.
+    Id(VaultId),
+}
+
+/// Text as it names a vault. An id is taken for one only as it is printed; new vaults cannot be called like one.
+impl std::str::FromStr for Select {
+    type Err = avfs_vault::Error;
+
+    fn from_str(text: &str) -> Result<Select, avfs_vault::Error> {
+        match id_in(text) {
+            Some(id) => Ok(Select::Id(id)),
+            None => text.parse().map(Select::Named),
+        }
+    }
+}
+
+/// The id that a text is, letter by letter.
+pub(crate) fn id_in(text: &str) -> Option<VaultId> {
+    let id: VaultId = text.parse().ok()?;
+    (id.to_string() == text).then_some(id)
 }
 
 /// What is going on at the moment.

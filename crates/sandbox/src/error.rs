@@ -67,7 +67,7 @@ pub enum Error {
         reason: String,
     },
     /// A program of the host that is not installed.
-    #[error("{program} is not installed")]
+    #[error("{package} is not installed: apt-get install {package}")]
     NoProgram {
         /// Its name.
         program: &'static str,

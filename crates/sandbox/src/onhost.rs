@@ -22,6 +22,9 @@ use crate::error::{During, Error, Result};
 use crate::rootfs::{attach as attach_mount, new_mount, open_mount_point};
 
 const FUSERMOUNT: &str = "fusermount3";
+/// Where root says what `fusermount3` may do for others.
+const FUSE_CONF: &str = "/etc/fuse.conf";
+const ALLOWS_OTHERS: &str = "user_allow_other";
 /// The type of our FUSE mounts in the mount table.
 const KIND: &str = "fuse.avfs";
 
@@ -66,6 +69,15 @@ impl Mounted {
     }
 }
 
+/// Who can use a mount of an ordinary user. Whoever it is, file modes hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// The user who mounts.
+    User,
+    /// Other users, too. Root's `/etc/fuse.conf` must permit it.
+    Others,
+}
+
 /// An identifier of this process's mount namespace.
 pub fn mount_namespace() -> Result<String> {
     let link = std::fs::read_link("/proc/self/ns/mnt").during(|| "read /proc/self/ns/mnt")?;
@@ -74,9 +86,12 @@ pub fn mount_namespace() -> Result<String> {
 
 /// Mounts a FUSE file system at `dir`: for this user alone, or as root for everybody whom the file modes allow. Returns
 /// its only descriptor.
-pub fn mount_fuse(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
+pub fn mount_fuse(dir: &Path, access: MountAccess, audience: Audience) -> Result<OwnedFd> {
     if rustix::process::geteuid().is_root() {
         return mount_fuse_as_root(dir, access);
+    }
+    if audience == Audience::Others {
+        check_others_are_allowed(Path::new(FUSE_CONF))?;
     }
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
@@ -89,7 +104,12 @@ pub fn mount_fuse(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
         MountAccess::ReadWrite => "rw",
         MountAccess::ReadOnly => "ro",
     };
-    let options = format!("{write},nosuid,nodev,default_permissions,fsname=avfs,subtype=avfs");
+    let others = match audience {
+        Audience::Others => ",allow_other",
+        Audience::User => "",
+    };
+    let options =
+        format!("{write},nosuid,nodev,default_permissions,fsname=avfs,subtype=avfs{others}");
     let mut command = Command::new(FUSERMOUNT);
     command.args(["-o", &options, "--"]).arg(dir);
     // Its end of the socket is its standard input.
@@ -98,6 +118,18 @@ pub fn mount_fuse(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     // Closes our copy of the command's end of the socket.
     drop(command);
     receive(&ours)
+}
+
+/// Without this line `fusermount3` refuses, in words that name no remedy.
+fn check_others_are_allowed(conf: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(conf).unwrap_or_default();
+    match text.lines().any(|line| line.trim() == ALLOWS_OTHERS) {
+        true => Ok(()),
+        false => Err(Error::Invalid {
+            what: "option --allow-other",
+            reason: format!("{} has no line {ALLOWS_OTHERS}", conf.display()),
+        }),
+    }
 }
 
 fn mount_fuse_as_root(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
@@ -223,7 +255,7 @@ fn run(command: &mut Command) -> Result<()> {
         .output()
     {
         Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if is_missing(&error) => {
             return Err(Error::NoProgram {
                 program: FUSERMOUNT,
                 package: "fuse3",
@@ -241,6 +273,20 @@ fn run(command: &mut Command) -> Result<()> {
         program: FUSERMOUNT,
         said: said.to_owned(),
     })
+}
+
+/// Whether a program could not be run because it is not installed. If a directory of PATH cannot be searched, the error
+/// of a program that is nowhere is "Permission denied".
+fn is_missing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotFound => true,
+        ErrorKind::PermissionDenied => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            !std::env::split_paths(&path).any(|dir| dir.join(FUSERMOUNT).is_file())
+        }
+        _ => false,
+    }
 }
 
 /// Receives the descriptor from `fusermount3`.
@@ -283,5 +329,23 @@ mod tests {
         assert_eq!(mounted.source, "avfs");
         assert_eq!(parse(b""), None);
         assert_eq!(unescape(br"\04"), br"\04");
+    }
+
+    #[test]
+    fn others_are_allowed_by_a_line_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let conf = dir.path().join("fuse.conf");
+        assert!(check_others_are_allowed(&conf).is_err());
+        for (text, allows) in [
+            ("# user_allow_other\n", false),
+            ("mount_max = 1000\nuser_allow_others\n", false),
+            ("mount_max = 1000\n user_allow_other \n", true),
+        ] {
+            std::fs::write(&conf, text).unwrap();
+            assert_eq!(check_others_are_allowed(&conf).is_ok(), allows, "{text}");
+        }
+        std::fs::write(&conf, "").unwrap();
+        let refused = check_others_are_allowed(&conf).unwrap_err().to_string();
+        assert!(refused.contains("user_allow_other"), "{refused}");
     }
 }

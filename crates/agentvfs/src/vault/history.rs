@@ -51,7 +51,10 @@ impl Vault {
 
     /// Deletes a checkpoint. Forks of it stay.
     pub fn delete_checkpoint(&self, name: impl Into<String>) -> Result<CheckpointDeleted> {
-        self.ask(&CheckpointDelete { name: name.into() })
+        self.ask(&CheckpointDelete {
+            name: name.into(),
+            force: true,
+        })
     }
 
     /// What has changed since the vault was forked; for one that is no fork, since it was empty.

@@ -3,15 +3,15 @@
 use super::caller::{Caller, Peer, Share};
 use super::items;
 use super::page::{self, Page};
-use super::{Ask, Reply, parse};
+use super::{Ask, Reply, parse, parse_vault};
 use crate::table::Scope;
 use crate::wire::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
-    ApprovalReady, ApprovalSetup, ApprovalShow, CURRENT, TriedItem,
+    ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
 };
 use avfs_runtime::{
-    APPROVAL_LIFETIME, ApprovalInfo, ApprovalState, Driver, Network, Proof, Select,
-    SpeculationDetails, Time, safe,
+    APPROVAL_LIFETIME, ApprovalInfo, ApprovalState, Driver, Network, Proof, SpeculationDetails,
+    Time, safe,
 };
 use rustix::process::geteuid;
 use std::time::Duration;
@@ -49,11 +49,7 @@ pub(crate) fn setup(ask: &Ask, request: ApprovalSetup) -> Reply<ApprovalSetup> {
 }
 
 pub(crate) fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
-    let vault = match request.vault.as_deref() {
-        None => None,
-        Some(CURRENT) => Some(Select::Current),
-        Some(name) => Some(Select::Named(parse(name)?)),
-    };
+    let vault = request.vault.as_deref().map(parse_vault).transpose()?;
     let approvals = ask.session.approval_list(vault, request.all)?;
     let key = |it: &ApprovalInfo| it.approval.id.to_string();
     let approvals = page::after(approvals, request.cursor.as_deref(), key)?;
@@ -127,6 +123,8 @@ fn item(info: &ApprovalInfo) -> ApprovalItem {
         terms: texts("terms"),
         categories: texts("categories"),
         rule: text("rule"),
+        smallest_rule: request["smallest_rule"].as_str().map(str::to_owned),
+        stale: info.stale,
         reason: request["reason"].as_str().map(str::to_owned),
         asked: items::time(approval.asked),
         expires: items::time(Time {

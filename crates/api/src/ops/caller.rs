@@ -224,6 +224,11 @@ impl Ask {
         let name = match vault {
             Select::Named(name) => name,
             Select::Current => self.session.vault_info(Select::Current)?.vault.name,
+            // Whether an id that the caller may not reach exists is not for it to know.
+            Select::Id(id) => match self.session.vault_name(id)? {
+                Some(name) => name,
+                None => return Err(self.beyond()),
+            },
         };
         match self.caller.grant.reaches(&name) {
             true => Ok(Select::Named(name)),
@@ -237,6 +242,19 @@ impl Ask {
             true => Ok(()),
             false => Err(self.beyond()),
         }
+    }
+
+    /// The name of a vault that a request names in a field, by name or id.
+    pub fn named(&self, vault: &str) -> Result<VaultName, Failure> {
+        match parse_vault(vault)? {
+            Select::Named(name) => Ok(name),
+            other => Ok(self.session.vault_info(other)?.vault.name),
+        }
+    }
+
+    /// The name of a vault that a request may name in a field.
+    pub fn named_if_any(&self, vault: Option<&str>) -> Result<Option<VaultName>, Failure> {
+        vault.map(|vault| self.named(vault)).transpose()
     }
 
     fn check_text(&self, vault: &str) -> Result<(), Failure> {

@@ -84,7 +84,7 @@ impl Calls {
     pub fn vault_of(&self, id: CallId, by: Principal) -> Option<VaultName> {
         match &self.find(id, by)?.vault {
             Select::Named(name) => Some(name.clone()),
-            Select::Current => None,
+            Select::Current | Select::Id(_) => None,
         }
     }
 

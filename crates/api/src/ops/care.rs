@@ -111,8 +111,18 @@ fn quota_item(state: &QuotaState) -> QuotaItem {
 }
 
 /// Which versions stay, by number or by age.
-fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
-    match (keep, days) {
+fn keep(
+    keep: Option<u64>,
+    days: Option<u64>,
+    seconds: Option<u64>,
+) -> Result<Option<Keep>, Failure> {
+    let days = days.map(|days| days.saturating_mul(DAY));
+    if days.is_some() && seconds.is_some() {
+        return Err(Failure::invalid(
+            "an age is in days or in seconds, not both",
+        ));
+    }
+    match (keep, days.or(seconds)) {
         (Some(_), Some(_)) => Err(Failure::invalid(
             "versions are kept by number or by age, not both",
         )),
@@ -120,9 +130,9 @@ fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
             "the newest version always stays: keep 1 or more",
         )),
         (Some(newest), None) => Ok(Some(Keep::Newest(newest))),
-        (None, Some(days)) => {
+        (None, Some(seconds)) => {
             let now = Time::now();
-            let age = i64::try_from(days.saturating_mul(DAY)).unwrap_or(i64::MAX);
+            let age = i64::try_from(seconds).unwrap_or(i64::MAX);
             let secs = now.secs.saturating_sub(age);
             Ok(Some(Keep::Since(Time { secs, ..now })))
         }
@@ -131,8 +141,8 @@ fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
 }
 
 pub(crate) fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
-    let Some(keep) = keep(request.keep, request.older_than_days)? else {
-        let hint = "for example --keep 50, or --older-than 30";
+    let Some(keep) = keep(request.keep, request.older_than_days, request.older_than_s)? else {
+        let hint = "for example --keep 50, or --older-than 30d";
         return Err(Failure::invalid("the request does not say which versions to keep").hint(hint));
     };
     let scope = match request.all {
@@ -210,7 +220,7 @@ fn files(usage: &HomeUsage) -> u64 {
 
 pub(crate) fn maintain(ask: &Ask, request: Maintain) -> Reply<Maintain> {
     let report = ask.session.maintain(MaintainOptions {
-        keep: keep(request.keep, request.older_than_days)?,
+        keep: keep(request.keep, request.older_than_days, request.older_than_s)?,
         gc: !request.skip_gc,
         compact: !request.skip_compact,
     })?;

@@ -8,7 +8,9 @@ use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{CheckpointLabel, CheckpointName, Description, RestorePoint, Select, VaultName};
+use avfs_runtime::{
+    CheckpointLabel, CheckpointName, Description, IfForked, RestorePoint, Select, VaultName,
+};
 
 pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
@@ -25,7 +27,10 @@ pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<C
 }
 
 pub(crate) fn list(ask: &Ask, vault: Select, request: CheckpointList) -> Reply<CheckpointList> {
-    let checkpoints = ask.session.checkpoint_list(vault)?;
+    let checkpoints = match request.brief {
+        true => ask.session.checkpoint_list(vault)?,
+        false => ask.session.checkpoint_list_counted(vault)?,
+    };
     let key = |info: &avfs_runtime::CheckpointInfo| info.checkpoint.name.to_string();
     let checkpoints = page::after(checkpoints, request.cursor.as_deref(), key)?;
     let page = Page::of(checkpoints, request.limit, key);
@@ -74,7 +79,11 @@ pub(crate) fn delete(
     request: CheckpointDelete,
 ) -> Reply<CheckpointDelete> {
     let name: CheckpointName = parse(&request.name)?;
-    let forks = ask.session.checkpoint_delete(vault, &name)?;
+    let if_forked = match request.force {
+        true => IfForked::Delete,
+        false => IfForked::Refuse,
+    };
+    let forks = ask.session.checkpoint_delete(vault, &name, if_forked)?;
     Ok(CheckpointDeleted {
         action: "delete".into(),
         name: name.to_string(),

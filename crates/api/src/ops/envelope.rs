@@ -157,6 +157,7 @@ fn output_counts(report: &ExecReport) -> OutputCounts {
 
 fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult {
     let ended = Ended::of(&report.status);
+    let state = state(&ended);
     let changed = report.changed_files();
     let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
     let (cwd, cwd_b64) = items::path(&report.cwd);
@@ -207,7 +208,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         decision: decision(&report.decision),
         approval_id,
         speculation: report.speculation.map(envelope_approval::speculation),
-        state: if ended.ran { "completed" } else { "failed" }.into(),
+        state: state.into(),
         timed_out: ended.status == StatusWord::TimedOut,
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
         driver: request.driver,
@@ -223,6 +224,14 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         retried: retried::words(report.retried),
         shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
         timings: timings(report.timings),
+    }
+}
+
+fn state(ended: &Ended) -> &'static str {
+    match ended.status {
+        StatusWord::TimedOut => "timed_out",
+        _ if ended.ran => "completed",
+        _ => "failed",
     }
 }
 

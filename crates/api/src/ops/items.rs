@@ -106,6 +106,8 @@ pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
         file_count: info.files,
         total_size: info.bytes,
         total_size_human: human_size(info.bytes),
+        used_bytes: info.used,
+        referenced_bytes: info.bytes,
         damage: info.damaged.clone(),
         freeze: None,
     }

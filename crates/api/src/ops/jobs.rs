@@ -4,7 +4,7 @@ use super::envelope::{self, Asked, Ended};
 use super::failure::Failure;
 use super::handler::{Feed, Listener, Reply, Resume};
 use super::page::{self, Page};
-use super::{Ask, input, items, parse};
+use super::{Ask, input, items};
 use crate::wire::{
     Ending, Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing,
     JobLogs, JobOffsets, JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin,
@@ -103,7 +103,7 @@ fn lifetime_word(lifetime: Lifetime) -> LifetimeWord {
 }
 
 pub(crate) fn list(ask: &Ask, request: JobList) -> Reply<JobList> {
-    let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
+    let vault: Option<VaultName> = ask.named_if_any(request.vault.as_deref())?;
     let mut jobs = ask.session.job_list(vault.as_ref());
     jobs.retain(|job| !request.running || job.is_running());
     if let Some(cursor) = &request.cursor {

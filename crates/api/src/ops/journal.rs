@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 use std::collections::HashMap;
 
 pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
-    let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
+    let vault: Option<VaultName> = ask.named_if_any(request.vault.as_deref())?;
     let path: Option<VaultPath> = request.path.as_deref().map(parse).transpose()?;
     let filter = JournalFilter {
         vault: None,

@@ -52,12 +52,12 @@ use caller::Ask;
 use failure::Failure;
 use handler::Reply;
 
-/// Parses a vault's name.
+/// Parses a vault's name or id.
 pub(crate) fn parse_vault(text: &str) -> Result<Select, Failure> {
     if text == CURRENT {
         return Ok(Select::Current);
     }
-    Ok(Select::Named(parse(text)?))
+    parse(text)
 }
 
 /// Parses a name or path.

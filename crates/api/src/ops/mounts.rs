@@ -9,7 +9,8 @@ use crate::wire::{
     UnmountListing, UnmountedItem, to_text,
 };
 use avfs_runtime::{
-    InUse, MountAccess, MountDriver, MountInfo, MountRequest, Select, UnmountTarget, Unmounted,
+    Audience, InUse, MountAccess, MountDriver, MountInfo, MountRequest, Select, UnmountTarget,
+    Unmounted,
 };
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
@@ -45,6 +46,10 @@ pub(crate) fn mount(ask: &Ask, vault: Select, request: Mount) -> Reply<Mount> {
             MountDriverWord::Fuse => MountDriver::Fuse,
         }),
         autocommit: request.autocommit_s.map(Duration::from_secs),
+        audience: match request.allow_other {
+            true => Audience::Others,
+            false => Audience::User,
+        },
         namespace: request.mount_namespace,
     })?;
     Ok(item(info))

@@ -26,7 +26,7 @@ pub(crate) fn forward(ask: &Ask, vault: Select, request: PortForward) -> Reply<P
 }
 
 pub(crate) fn list(ask: &Ask, request: PortList) -> Reply<PortList> {
-    let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
+    let vault: Option<VaultName> = ask.named_if_any(request.vault.as_deref())?;
     if let Some(vault) = &vault {
         ask.check_name(vault)?;
     }

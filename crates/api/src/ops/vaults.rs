@@ -64,6 +64,7 @@ fn settings_item(settings: &Settings) -> BTreeMap<String, String> {
 
 pub(crate) fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
     let name = parse(&request.name)?;
+    check_backend(request.backend.as_deref())?;
     let info = ask.session.vault_create(&name)?;
     Ok(VaultCreated {
         created: info.vault.name.to_string(),
@@ -71,6 +72,17 @@ pub(crate) fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
         backend: BACKEND.into(),
         id: info.vault.id.to_string(),
     })
+}
+
+/// All vaults of a home are in one store, so there is nothing to choose.
+fn check_backend(named: Option<&str>) -> Result<(), Failure> {
+    match named {
+        None | Some(BACKEND) => Ok(()),
+        Some(other) => Err(Failure::invalid(format!(
+            "there is no storage engine {other:?}: all vaults of a home are in one store, which is {BACKEND}"
+        ))
+        .hint("leave it out, or name sqlite")),
+    }
 }
 
 pub(crate) fn list(ask: &Ask, request: VaultList) -> Reply<VaultList> {
@@ -239,7 +251,7 @@ pub(crate) fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete
 fn name_of(ask: &Ask, vault: Select) -> Result<VaultName, Failure> {
     match vault {
         Select::Named(name) => Ok(name),
-        Select::Current => Ok(ask.session.vault_info(Select::Current)?.vault.name),
+        other => Ok(ask.session.vault_info(other)?.vault.name),
     }
 }
 

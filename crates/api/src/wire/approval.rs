@@ -80,6 +80,12 @@ pub struct ApprovalItem {
     pub categories: Vec<String>,
     /// The rule that wants it approved.
     pub rule: String,
+    /// The narrowest rule that would let such a command run without approval. Not escaped: text for a file of rules.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub smallest_rule: Option<String>,
+    /// Whether it waits, and the vault has changed since it was asked for, or is gone.
+    #[serde(default)]
+    pub stale: bool,
     /// Why.
     pub reason: Option<String>,
     /// When it was asked for, as RFC 3339.

@@ -240,6 +240,9 @@ pub struct Prune {
     /// Keep the versions of the last N days.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub older_than_days: Option<u64>,
+    /// Keep the versions of the last N seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub older_than_s: Option<u64>,
     /// In all vaults.
     #[serde(default)]
     pub all: bool,
@@ -370,6 +373,9 @@ pub struct Maintain {
     /// Keep the versions of the last N days.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub older_than_days: Option<u64>,
+    /// Keep the versions of the last N seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub older_than_s: Option<u64>,
     /// Leaves out deleting unreachable objects.
     #[serde(default)]
     pub skip_gc: bool,

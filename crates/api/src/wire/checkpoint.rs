@@ -38,6 +38,13 @@ pub struct CheckpointItem {
     pub total_size: u64,
     /// `total_size`, for people.
     pub total_size_human: String,
+    /// Bytes of files in it that the vault has no more, or has otherwise; null if it is not known, and for all but the
+    /// newest 100 of a list.
+    #[serde(default)]
+    pub used_bytes: Option<u64>,
+    /// Bytes of all files in it, shared ones included.
+    #[serde(default)]
+    pub referenced_bytes: u64,
     /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub damage: Option<String>,
@@ -70,6 +77,9 @@ pub struct CheckpointDetailsItem {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointList {
+    /// Leaves out what takes time to count: `used_bytes`.
+    #[serde(default)]
+    pub brief: bool,
     /// How many at most. Default: all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<NonZeroUsize>,
@@ -129,6 +139,9 @@ pub struct CheckpointRestored {
 pub struct CheckpointDelete {
     /// Its name.
     pub name: String,
+    /// Also if vaults were forked from it.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// The answer to [`CheckpointDelete`].

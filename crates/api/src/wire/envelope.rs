@@ -238,7 +238,7 @@ pub struct EnvelopeResult {
     /// The result of a speculative run; the vault is not changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speculation: Option<SpeculationItem>,
-    /// `completed` if the command ran to its end, else `failed`.
+    /// `completed` if the command ran to its end, `timed_out` if it took too long, else `failed`.
     pub state: String,
     /// Whether it took too long and was ended.
     pub timed_out: bool,

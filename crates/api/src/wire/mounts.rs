@@ -51,6 +51,9 @@ pub struct Mount {
     /// Seconds between automatic commits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub autocommit_s: Option<u64>,
+    /// Whether other users of the host can use it, as file modes allow. `/etc/fuse.conf` must permit it.
+    #[serde(default)]
+    pub allow_other: bool,
     /// The caller's mount namespace: the target of /proc/self/ns/mnt.
     pub mount_namespace: String,
 }

@@ -12,6 +12,19 @@ use std::num::NonZeroUsize;
 pub struct VaultCreate {
     /// Its name.
     pub name: String,
+    /// The storage engine. There is one: `sqlite`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub backend: Option<String>,
+}
+
+impl VaultCreate {
+    /// A vault of this name, in the engine that there is.
+    pub fn named(name: impl Into<String>) -> VaultCreate {
+        VaultCreate {
+            name: name.into(),
+            backend: None,
+        }
+    }
 }
 
 /// The answer to [`VaultCreate`].

@@ -1,6 +1,6 @@
 //! The arguments of `avfs approval`.
 
-use avfs_runtime::parse_duration;
+use super::time::{Time, in_millis};
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -29,15 +29,22 @@ Examples:
     #[command(after_help = "\
 Examples:
   avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645
-  avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645 --expires 5m")]
+  avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645 --expires 5m
+  avfs approval approve 01a1de36-3b62-77b2-8258-ad8380643645 --always")]
     Approve {
         id: String,
-        /// How long the approval is valid [default: 15m]
-        #[arg(long, value_name = "TIME", value_parser = lifetime)]
-        expires: Option<u64>,
+        /// How long the approval is valid: 90s, 5m, or milliseconds [default: 15m]
+        #[arg(long, value_name = "TIME", value_parser = in_millis)]
+        expires: Option<Time>,
         /// Approve only if this is still the fingerprint that `avfs approval show` prints
         #[arg(long, value_name = "FINGERPRINT")]
         shown: Option<String>,
+        /// Also add the smallest rule that lets such a command run without approval to the vault's rules; shows it first
+        #[arg(long)]
+        always: bool,
+        /// With --always: add the rule without asking
+        #[arg(long, short, requires = "always")]
+        yes: bool,
     },
     /// Refuse a command
     #[command(after_help = "\
@@ -49,9 +56,4 @@ Examples:
 Examples:
   avfs approval watch")]
     Watch,
-}
-
-fn lifetime(text: &str) -> Result<u64, String> {
-    let lifetime = parse_duration(text).map_err(|error| error.to_string())?;
-    u64::try_from(lifetime.as_millis()).map_err(|_| "that is too long".into())
 }

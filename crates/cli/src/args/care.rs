@@ -1,5 +1,6 @@
 //! The arguments of verbs that maintain a home.
 
+use super::time::{Time, in_days, in_seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
@@ -19,24 +20,24 @@ pub struct GcArgs {
     /// Print what refers to the rest
     #[arg(long)]
     pub explain: bool,
-    /// How long a deleted vault stays recoverable [default: one day]
-    #[arg(long, value_name = "SECONDS")]
-    pub grace: Option<u64>,
+    /// How long a deleted vault stays recoverable: 12h, 7d, or seconds [default: one day]
+    #[arg(long, value_name = "TIME", value_parser = in_seconds)]
+    pub grace: Option<Time>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   avfs prune --keep 50             keep the newest fifty versions of the current vault
-  avfs prune --older-than 30 --all --dry-run")]
+  avfs prune --older-than 30d --all --dry-run")]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct PruneArgs {
     /// Keep this many of the newest versions
     #[arg(long, value_name = "N", group = "which")]
     pub keep: Option<u64>,
-    /// Keep the versions of the last so many days
-    #[arg(long, value_name = "DAYS", group = "which")]
-    pub older_than: Option<u64>,
+    /// Delete versions older than this: 12h, 30d, or days
+    #[arg(long, value_name = "TIME", value_parser = in_days, group = "which")]
+    pub older_than: Option<Time>,
     /// Prune every vault, not only the current one
     #[arg(long)]
     pub all: bool,
@@ -54,9 +55,9 @@ pub struct MaintainArgs {
     /// Keep this many of the newest versions of each vault [default: all]
     #[arg(long, value_name = "N", conflicts_with = "older_than")]
     pub keep: Option<u64>,
-    /// Keep the versions of the last so many days
-    #[arg(long, value_name = "DAYS")]
-    pub older_than: Option<u64>,
+    /// Delete versions older than this: 12h, 30d, or days
+    #[arg(long, value_name = "TIME", value_parser = in_days)]
+    pub older_than: Option<Time>,
     /// Do not run gc
     #[arg(long)]
     pub skip_gc: bool,

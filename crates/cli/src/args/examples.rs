@@ -31,7 +31,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "vault",
         "  avfs vault create myproject\n  avfs vault fork myproject try-1 --use",
     ),
-    ("vault create", "  avfs vault create myproject"),
+    (
+        "vault create",
+        "  avfs vault create myproject\n  avfs vault create myproject --backend sqlite",
+    ),
     (
         "vault list",
         "  avfs vault list\n  avfs vault list --json | jq -r '.[].name'",
@@ -40,7 +43,17 @@ const EXAMPLES: &[(&str, &str)] = &[
         "vault info",
         "  avfs vault info                 the current vault\n  avfs vault info try-1",
     ),
-    ("vault use", "  avfs vault use myproject"),
+    (
+        "vault use",
+        "  avfs vault use myproject\n  \
+         avfs vault use try-1 --here     in this directory and below; others keep the current vault\n  \
+         avfs vault use --here           no longer",
+    ),
+    (
+        "shell",
+        "  avfs shell\n  avfs --vault try-1 shell\n  printf 'cd /src\\nls\\n' | avfs shell    as a script",
+    ),
+    ("man", "  avfs man ~/.local/share/man/man1 && man avfs-exec"),
     (
         "vault fork",
         "  avfs vault fork myproject try-1 --use\n  \
@@ -94,7 +107,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "checkpoint delete",
-        "  avfs checkpoint delete before-refactor",
+        "  avfs checkpoint delete before-refactor\n  avfs checkpoint delete before-refactor --force    also if vaults were forked from it",
     ),
     (
         "commit",
@@ -251,7 +264,16 @@ fn decorate(command: Command, words: &str) -> Command {
     let own = command.get_after_help().map(ToString::to_string);
     let own = own.map_or_else(String::new, |own| format!("{own}\n\n"));
     let command = match found {
-        Some((_, examples)) => command.after_help(format!("{own}Examples:\n{examples}")),
+        Some((verb, examples)) => {
+            // The short form is explained in its own words.
+            let examples = match *verb {
+                "exec" => examples
+                    .replace("avfs proxy exec", "avfs exec")
+                    .replace("json proxy", "json"),
+                _ => (*examples).to_owned(),
+            };
+            command.after_help(format!("{own}Examples:\n{examples}"))
+        }
         None => command,
     };
     let below: Vec<String> = command

@@ -1,7 +1,8 @@
 //! The arguments of `proxy exec` and `output`.
 
+use super::time::{Time, in_millis};
 use avfs_api::wire::NetworkName;
-use avfs_runtime::{HostError, HostList, parse_duration, parse_size};
+use avfs_runtime::{HostError, HostList, parse_size};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,8 +33,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<OsString>,
     /// End the command after this time: 90s, 5m, or milliseconds; 0 means never [default: 5m]
-    #[arg(long, value_name = "TIME", value_parser = timeout)]
-    pub timeout: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = in_millis)]
+    pub timeout: Option<Time>,
     /// Set an environment variable
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
@@ -240,15 +241,6 @@ fn range(text: &str) -> Result<(u64, Option<u64>), String> {
         to => Some(number(to)?),
     };
     Ok((number(from)?, to))
-}
-
-/// Milliseconds; 0 is allowed, and means never.
-pub(super) fn timeout(text: &str) -> Result<u64, String> {
-    if text == "0" {
-        return Ok(0);
-    }
-    let duration = parse_duration(text).map_err(|error| error.to_string())?;
-    u64::try_from(duration.as_millis()).map_err(|error| error.to_string())
 }
 
 /// A size in bytes; 0 is valid.

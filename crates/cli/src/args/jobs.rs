@@ -1,6 +1,7 @@
 //! The arguments of `job` and `attach`.
 
-use super::exec::{RunArgs, StreamName, timeout};
+use super::exec::{RunArgs, StreamName};
+use super::time::{Time, in_millis};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,9 +29,9 @@ pub struct JobStartArgs {
     /// What the job's life is tied to
     #[arg(long, default_value = "vault", value_name = "NAME")]
     pub lifetime: LifetimeName,
-    /// With the lifetime `client`: end the job after this time without a request about it [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = timeout)]
-    pub lease: Option<u64>,
+    /// With the lifetime `client`: end the job after this time without a request about it: 60s, 5m, or milliseconds [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = in_millis)]
+    pub lease: Option<Time>,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -97,9 +98,9 @@ pub struct JobLogsArgs {
 pub struct JobWaitArgs {
     /// The job's number
     pub job: u64,
-    /// Wait at most this long, then exit with 124
-    #[arg(long, value_name = "TIME", value_parser = timeout)]
-    pub timeout: Option<u64>,
+    /// Wait at most this long, then exit with 124: 30s, 5m, or milliseconds
+    #[arg(long, value_name = "TIME", value_parser = in_millis)]
+    pub timeout: Option<Time>,
 }
 
 #[derive(Debug, Args)]

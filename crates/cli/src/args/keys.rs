@@ -1,6 +1,6 @@
 //! The words of `avfs key`.
 
-use avfs_runtime::parse_duration;
+use super::time::in_millis;
 use clap::{Args, Subcommand};
 
 use super::vaults::VaultPatternArgs;
@@ -85,17 +85,9 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
     if text == "never" {
         return Ok(Lifetime(None));
     }
-    let days = text
-        .strip_suffix('d')
-        .and_then(|days| days.parse::<u64>().ok());
-    let seconds = match days {
-        Some(days) => days.saturating_mul(24 * 3600),
-        None => {
-            let time = parse_duration(text);
-            let time = time.map_err(|_| format!("{text:?} is not like 30d, 12h, 90s or never"))?;
-            time.as_secs()
-        }
-    };
+    let time =
+        in_millis(text).map_err(|_| format!("{text:?} is not like 30d, 12h, 90s or never"))?;
+    let seconds = time.millis() / 1000;
     match seconds {
         0 => Err("that is less than a second".into()),
         seconds => Ok(Lifetime(Some(seconds))),

@@ -1,21 +1,23 @@
 //! The arguments of verbs that mount vaults on the host.
 
+use super::time::{Time, in_seconds};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "avfs mount [OPTIONS] [[VAULT] DIR]")]
 #[command(after_help = "\
-Writes become a version on unmount, on `avfs commit`, every SECONDS with --autocommit, and whenever
+Writes become a version on unmount, on `avfs commit`, every TIME with --autocommit, and whenever
 another verb reads the vault: a fork, a checkpoint, a diff, `avfs cat`.
 
 Examples:
   avfs mount ~/project                     the current vault, until `avfs unmount ~/project`
   avfs mount try-1 ~/try                   another vault
-  avfs mount --vault try-1 --autocommit 60
+  avfs mount --vault try-1 --autocommit 60s
   avfs mount /mnt/then --at before-refactor    a checkpoint, read-only
   avfs mount /mnt/then --at v12                a version, read-only
-  avfs mount ~/project --foreground            until Ctrl-C")]
+  avfs mount ~/project --foreground            until Ctrl-C
+  avfs mount ~/project --allow-other           also for other users of this host")]
 pub struct MountArgs {
     /// An empty directory, created if missing [default: AVFS_HOME/mnt/VAULT]; before it, the vault
     #[arg(value_name = "DIR", num_args = 0..=2)]
@@ -29,9 +31,12 @@ pub struct MountArgs {
     /// Stay in the foreground, and unmount on Ctrl-C
     #[arg(long, short)]
     pub foreground: bool,
-    /// Commit what was written every SECONDS
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["readonly", "at"])]
-    pub autocommit: Option<u64>,
+    /// Commit what was written every so often: 60s, 5m, or seconds
+    #[arg(long, value_name = "TIME", value_parser = in_seconds, conflicts_with_all = ["readonly", "at"])]
+    pub autocommit: Option<Time>,
+    /// Let other users of this host use it, as file modes allow
+    #[arg(long)]
+    pub allow_other: bool,
     /// What serves it [default: overlay as root, else fuse]
     #[arg(long, conflicts_with_all = ["readonly", "at"])]
     pub driver: Option<MountDriverName>,
@@ -51,7 +56,8 @@ pub enum MountDriverName {
 Examples:
   avfs unmount ~/project
   avfs unmount --vault try-1
-  avfs unmount --all --force       even if programs use it")]
+  avfs unmount ~/project --lazy    even if programs use it
+  avfs unmount --all --force       also if the quota refuses what was written")]
 pub struct UnmountArgs {
     /// The mounted directory [default: all mounts of the vault]
     #[arg(conflicts_with = "all")]
@@ -62,6 +68,9 @@ pub struct UnmountArgs {
     /// Unmount even if programs use it or the quota refuses what was written, which then becomes a checkpoint
     #[arg(long)]
     pub force: bool,
+    /// Unmount even if programs use it: what they have written is kept, what they write later fails
+    #[arg(long)]
+    pub lazy: bool,
 }
 
 #[derive(Debug, Args)]

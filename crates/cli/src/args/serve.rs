@@ -1,5 +1,6 @@
 //! The words of `avfs serve`.
 
+use super::time::{Time, in_seconds};
 use clap::Args;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -9,9 +10,9 @@ use std::path::PathBuf;
 pub struct ServeArgs {
     #[command(flatten)]
     pub shared: SharedServeArgs,
-    /// Stop after this time without work; 0 means never
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    pub idle_timeout: u64,
+    /// Stop after this time without work: 15m, 1h, or seconds; 0 means never
+    #[arg(long, value_name = "TIME", value_parser = in_seconds, default_value = "15m")]
+    pub idle_timeout: Time,
     /// Accepted for scripts; the daemon always stays in the foreground
     #[arg(long, conflicts_with = "detached")]
     pub foreground: bool,

@@ -14,13 +14,14 @@ Examples:
   avfs import .                                      this directory becomes /workspace
   avfs import . --gitignore --exclude '*.log'        without ignored files, and without logs
   avfs import ~/project /src --git-rev v1.2          a revision of a git repository
+  avfs import notes.txt                              one file becomes /workspace/notes.txt
   avfs import release.tar.zst /release               an archive: plain, gzip or zstd
   curl -s https://host/x.tgz | avfs import - /x      an archive from standard input")]
 pub struct ImportArgs {
-    /// A host directory, a tar archive, or - for an archive on standard input
+    /// A host directory, a file, a tar archive, or - for an archive on standard input
     #[arg(value_name = "SOURCE")]
     pub source: PathBuf,
-    /// The destination in the vault
+    /// The destination in the vault; a directory that exists gets a file as an entry
     #[arg(default_value = "/workspace")]
     pub path: OsString,
     /// Skip what matches, as a line of .gitignore would; can be repeated
@@ -52,16 +53,17 @@ execute one, the export is refused unless --allow-hooks is given.
 Examples:
   avfs export /workspace out                         to a new or empty directory
   avfs export /workspace out --overwrite             to an existing directory, replacing files
+  avfs export /workspace/notes.txt .                 one file, to this directory
   avfs export /workspace --tar release.tar.zst       to an archive; the suffix selects the compression
   avfs export /workspace --tar - | ssh host tar x    to an archive on standard output
   avfs export / out --keep-going                     what can be read of a damaged vault
   avfs export --changed-only . --dry-run             list what would be written back
   avfs export --changed-only .                       write changes back to this directory")]
 pub struct ExportArgs {
-    /// A directory of the vault
+    /// A directory or file of the vault
     #[arg(required_unless_present = "changed_only")]
     pub path: Option<OsString>,
-    /// A new or empty host directory
+    /// A new or empty host directory; for a file, its new name or the directory that it goes to
     #[arg(required_unless_present_any = ["tar", "changed_only"])]
     pub host_dir: Option<PathBuf>,
     /// Replace existing files; HOST_DIR need not be empty, and its other files stay

@@ -10,6 +10,9 @@ pub enum VaultVerb {
     Create {
         /// 1-64 letters, digits, dots, dashes and underscores
         name: String,
+        /// The storage engine; there is one: sqlite
+        #[arg(long, value_name = "NAME")]
+        backend: Option<String>,
     },
     /// List all vaults
     #[command(visible_alias = "ls")]
@@ -23,8 +26,15 @@ pub enum VaultVerb {
         /// The vault [default: the current one]
         name: Option<String>,
     },
-    /// Make a vault the current one
-    Use { name: String },
+    /// Make a vault the current one, or that of this directory
+    Use {
+        /// The vault; with --here it can be left out, and this directory has none of its own any more
+        #[arg(required_unless_present = "here")]
+        name: Option<String>,
+        /// Only in this directory and below, for whoever uses this home. AVFS_VAULT does it for a terminal
+        #[arg(long)]
+        here: bool,
+    },
     /// Create a copy-on-write fork of a vault, in constant time
     Fork {
         source: String,
@@ -124,7 +134,12 @@ pub enum CheckpointVerb {
         force: bool,
     },
     /// Delete a checkpoint
-    Delete { name: String },
+    Delete {
+        name: String,
+        /// Also if vaults were forked from it; they stay
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 #[derive(Debug, Args)]

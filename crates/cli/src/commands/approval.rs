@@ -1,6 +1,8 @@
 //! `avfs approval`: commands that wait for the owner, and the answers.
 
-use crate::args::ApprovalVerb;
+mod always;
+
+use crate::args::{ApprovalVerb, Time};
 use crate::error::{Error, Result};
 use crate::output::changes::printable_lines;
 use crate::output::quoted::{field, quoted};
@@ -8,6 +10,7 @@ use crate::output::table::{count, table, time};
 use crate::output::{Output, note, style};
 use crate::session::Session;
 use crate::terminal::Terminal;
+use always::AddRule;
 use avfs_api::wire::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalSetup, ApprovalShow, CURRENT, TriedItem,
@@ -32,8 +35,19 @@ pub fn run(verb: ApprovalVerb, session: &mut Session, output: Output) -> Result<
             let details = session.call(&ApprovalShow { id })?;
             output.answer(&details, details_text)
         }
-        ApprovalVerb::Approve { id, expires, shown } => {
-            approve(id, expires, shown, session, output)
+        ApprovalVerb::Approve {
+            id,
+            expires,
+            shown,
+            always,
+            yes,
+        } => {
+            let rule = match (always, yes) {
+                (false, _) => AddRule::No,
+                (true, false) => AddRule::IfConfirmed,
+                (true, true) => AddRule::Yes,
+            };
+            approve(id, (expires, shown), rule, session, output)
         }
         ApprovalVerb::Deny { id } => {
             let denied = session.call(&ApprovalDeny { id })?;
@@ -82,7 +96,7 @@ fn list_text(listing: &ApprovalListing) -> String {
         vec![
             item.id.clone(),
             item.vault.clone().unwrap_or_default(),
-            item.state.clone(),
+            state_of(item),
             time(&item.asked),
             one_line(item),
         ]
@@ -92,6 +106,14 @@ fn list_text(listing: &ApprovalListing) -> String {
         rows.collect(),
     )
     .trim_fmt()
+}
+
+/// The state in words, with a mark for what was asked for on another state of the vault.
+fn state_of(item: &ApprovalItem) -> String {
+    match item.stale {
+        true => format!("{}, stale", item.state),
+        false => item.state.clone(),
+    }
 }
 
 fn one_line(item: &ApprovalItem) -> String {
@@ -109,7 +131,7 @@ fn details_text(details: &ApprovalDetails) -> String {
         "{} {} ({})\n",
         style::strong("request"),
         item.id,
-        item.state
+        state_of(item)
     );
     let vault = item.vault.as_deref().unwrap_or("(gone)");
     text += &field("vault", &format!("{vault} at version {}", item.version));
@@ -177,15 +199,20 @@ fn tried_text(tried: &TriedItem) -> String {
 
 fn approve(
     id: String,
-    lifetime_ms: Option<u64>,
-    shown: Option<String>,
+    (expires, shown): (Option<Time>, Option<String>),
+    add: AddRule,
     session: &mut Session,
     output: Output,
 ) -> Result<()> {
     let details = session.call(&ApprovalShow { id: id.clone() })?;
+    // Before anything is approved: what cannot be written is refused as a whole.
+    let rule = always::rule(&details.approval, add)?;
     let passphrase = match is_other_user()? {
         true => {
             note(&details_text(&details).trim_end())?;
+            if let Some(rule) = &rule {
+                always::confirm(rule, add, &mut Terminal::open("adding a rule")?)?;
+            }
             None
         }
         false => {
@@ -197,6 +224,9 @@ fn approve(
             }
             let mut terminal = Terminal::open("approving")?;
             terminal.say(&details_text(&details))?;
+            if let Some(rule) = &rule {
+                always::confirm(rule, add, &mut terminal)?;
+            }
             Some(terminal.ask_secret("Passphrase to let it run once: ")?)
         }
     };
@@ -204,8 +234,11 @@ fn approve(
         id,
         shown: shown.unwrap_or(details.shown),
         passphrase,
-        lifetime_ms,
+        lifetime_ms: expires.map(Time::millis),
     })?;
+    if let Some(rule) = rule {
+        always::write(&rule, session)?;
+    }
     output.answer(&approved, |approved| {
         format!(
             "approved until {}: the command runs when it is repeated with `--approval {}`",
@@ -242,7 +275,7 @@ fn watch(session: &mut Session, output: Output) -> Result<()> {
     let mut seen = BTreeSet::new();
     loop {
         let listing = session.call(&ApprovalList::default())?;
-        for item in listing.approvals.into_iter().rev() {
+        for item in listing.approvals {
             if !seen.insert(item.id.clone()) {
                 continue;
             }

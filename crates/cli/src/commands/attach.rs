@@ -53,8 +53,10 @@ pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8
             Err(_) => ControlFlow::Break(()),
         }
     });
+    screen.leave();
     if !matches!(attached, Ok(Attached::Over(_))) {
-        screen.leave();
+        // The program was in the middle of a line, perhaps; if the terminal is gone, it does not matter.
+        let _ = screen.show(b"\r\n");
     }
     drop(raw);
     let attached = attached?;

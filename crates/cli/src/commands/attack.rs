@@ -48,7 +48,7 @@ pub fn run(output: Output) -> Result<u8> {
     let stage = Stage::set("attack")?;
     let bait = Bait::lay(&stage)?;
     let mut session = stage.session(VAULT)?;
-    session.call(&VaultCreate { name: VAULT.into() })?;
+    session.call(&VaultCreate::named(VAULT))?;
     bring_tools(&stage, &mut session)?;
     let mut attacks = try_corpus(&mut session, &bait)?;
     stage.go_on()?;

@@ -1,7 +1,7 @@
 //! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `compact`.
 
 use super::fsck::damage_text;
-use crate::args::{GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
+use crate::args::{GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb, Time};
 use crate::error::Result;
 use crate::output::Output;
 use crate::output::changes::printable_line;
@@ -172,7 +172,7 @@ fn quota_text(quota: &QuotaItem) -> String {
 pub fn gc(args: GcArgs, session: &mut Session, output: Output) -> Result<()> {
     let collected = session.call(&Gc {
         dry_run: args.dry_run,
-        grace: args.grace,
+        grace: args.grace.map(Time::seconds),
     })?;
     output.answer(&collected, |collected| {
         let mut text = gc_text(collected);
@@ -263,7 +263,8 @@ fn explain_text(collected: &Collected) -> String {
 pub fn prune(args: PruneArgs, session: &mut Session, output: Output) -> Result<()> {
     let pruned = session.call(&Prune {
         keep: args.keep,
-        older_than_days: args.older_than,
+        older_than_days: None,
+        older_than_s: args.older_than.map(Time::seconds),
         all: args.all,
         dry_run: args.dry_run,
     })?;
@@ -286,7 +287,8 @@ pub fn prune(args: PruneArgs, session: &mut Session, output: Output) -> Result<(
 pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Result<()> {
     let done = session.call(&Maintain {
         keep: args.keep,
-        older_than_days: args.older_than,
+        older_than_days: None,
+        older_than_s: args.older_than.map(Time::seconds),
         skip_gc: args.skip_gc,
         skip_compact: args.skip_compact,
     })?;
@@ -317,6 +319,7 @@ pub fn compact(session: &mut Session, output: Output) -> Result<()> {
     let done = session.call(&Maintain {
         keep: None,
         older_than_days: None,
+        older_than_s: None,
         skip_gc: true,
         skip_compact: false,
     })?;

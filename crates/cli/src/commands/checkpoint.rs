@@ -2,7 +2,7 @@
 
 use crate::args::CheckpointVerb;
 use crate::error::Result;
-use crate::output::table::{align_right, count, table, time};
+use crate::output::table::{align_right, count, size, table, time};
 use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
@@ -38,8 +38,8 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
                 )
             })
         }
-        CheckpointVerb::Delete { name } => {
-            let deleted = session.call(&CheckpointDelete { name })?;
+        CheckpointVerb::Delete { name, force } => {
+            let deleted = session.call(&CheckpointDelete { name, force })?;
             output.answer(&deleted, |deleted| {
                 let forks = match &deleted.dependent_forks[..] {
                     [] => String::new(),
@@ -93,15 +93,24 @@ fn list_text(listing: &CheckpointListing) -> String {
                 it.origin.clone(),
                 it.file_count.to_string(),
                 it.total_size_human.clone(),
+                it.used_bytes.map(size).unwrap_or_default(),
                 it.description.clone().unwrap_or_default(),
             ]
         })
         .collect();
     let mut table = table(
-        &["NAME", "CREATED", "ORIGIN", "FILES", "SIZE", "DESCRIPTION"],
+        &[
+            "NAME",
+            "CREATED",
+            "ORIGIN",
+            "FILES",
+            "SIZE",
+            "USED",
+            "DESCRIPTION",
+        ],
         rows,
     );
-    for column in [3, 4] {
+    for column in [3, 4, 5] {
         align_right(&mut table, column);
     }
     let mut text = table.trim_fmt();

@@ -1,9 +1,10 @@
-//! `avfs completions`: completion scripts for shells.
+//! `avfs completions`: completion scripts for shells. A script asks this program what fits, at every key.
 
-use crate::args::{ShellName, command};
-use crate::error::Result;
+use crate::args::ShellName;
+use crate::complete::VARIABLE;
+use crate::error::{Error, Result};
 use crate::output::{Output, raw};
-use clap_complete::{Shell, generate};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -13,17 +14,19 @@ struct Script {
 }
 
 pub fn run(shell: ShellName, output: Output) -> Result<()> {
-    let shell = match shell {
-        ShellName::Bash => Shell::Bash,
-        ShellName::Zsh => Shell::Zsh,
-        ShellName::Fish => Shell::Fish,
+    let shell: &dyn EnvCompleter = match shell {
+        ShellName::Bash => &Bash,
+        ShellName::Zsh => &Zsh,
+        ShellName::Fish => &Fish,
     };
     let mut script = Vec::new();
-    generate(shell, &mut command(), "avfs", &mut script);
+    shell
+        .write_registration(VARIABLE, "avfs", "avfs", "avfs", &mut script)
+        .map_err(Error::io("cannot write the script"))?;
     if output.is_json() {
         let script = String::from_utf8_lossy(&script).into_owned();
         return output.value(&Script {
-            shell: shell.to_string(),
+            shell: shell.name().to_owned(),
             script,
         });
     }

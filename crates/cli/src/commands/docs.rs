@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const HEAD: &str = "\
 # The command line
@@ -55,6 +55,44 @@ pub fn schemas(dir: Option<OsString>) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The answer of `avfs man`.
+#[derive(Serialize)]
+struct Pages {
+    directory: String,
+    pages: Vec<String>,
+}
+
+/// Writes a manual page for every verb.
+pub fn man(dir: &Path, output: Output) -> Result<()> {
+    let failed = || Error::io(format!("cannot write to {}", dir.display()));
+    std::fs::create_dir_all(dir).map_err(failed())?;
+    let mut command = args::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    write_pages(&command, dir, &mut pages).map_err(failed())?;
+    let written = Pages {
+        directory: dir.display().to_string(),
+        pages,
+    };
+    output.answer(&written, |written| {
+        format!(
+            "wrote {} pages to {}",
+            written.pages.len(),
+            written.directory
+        )
+    })
+}
+
+fn write_pages(command: &Command, dir: &Path, pages: &mut Vec<String>) -> std::io::Result<()> {
+    let man = clap_mangen::Man::new(command.clone());
+    let name = man.get_filename();
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    std::fs::write(dir.join(&name), page)?;
+    pages.push(name);
+    below(command).try_for_each(|verb| write_pages(verb, dir, pages))
 }
 
 fn below(command: &Command) -> impl Iterator<Item = &Command> {

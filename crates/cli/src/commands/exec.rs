@@ -1,7 +1,9 @@
 //! `avfs proxy exec`: run a command in the vault's sandbox and report what it changed.
 
+mod notes;
+
 use super::{env_file, paths};
-use crate::args::{DriverName, ExecArgs, NetworkChoice, ProfileName, RunArgs};
+use crate::args::{DriverName, ExecArgs, NetworkChoice, ProfileName, RunArgs, Time};
 use crate::cast::{Cast, Recording};
 use crate::environment;
 use crate::error::{Error, Result};
@@ -33,16 +35,28 @@ pub fn run(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> 
         (false, true) => Teller::Envelope,
         (false, false) => Teller::Streams,
     };
+    let has_input = input.is_some();
+    let timeout = args.run.timeout;
     let request = request(args.run)?;
     let io = ExecIo {
         input,
         ..ExecIo::default()
     };
+    if let Some(line) = timeout.and_then(notes::of_timeout) {
+        note(&line)?;
+    }
     let envelope = tell_all(session, &request, io, &mut |event| teller.tell(event))?;
     match teller {
         Teller::Lines => line("result", &envelope).map_err(Error::output)?,
         Teller::Envelope => output.value(&envelope)?,
         Teller::Streams => note(&output::exec::report(&envelope))?,
+    }
+    let input = (!has_input).then(notes::of_input).flatten();
+    for line in input
+        .into_iter()
+        .chain(notes::of_one_word(&envelope, &request))
+    {
+        note(&line)?;
     }
     Ok(envelope.exit_code())
 }
@@ -100,6 +114,7 @@ fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<
         }
         ExecEvent::Waiting(waiting) => screen.show(held(waiting, "\r\n").as_bytes()),
     });
+    screen.leave();
     drop(raw);
     let envelope = envelope?;
     match output.is_json() {
@@ -260,7 +275,7 @@ fn words(args: RunArgs) -> Result<Exec> {
         cwd_b64,
         env,
         env_b64,
-        timeout_ms: args.timeout,
+        timeout_ms: args.timeout.map(Time::millis),
         output_limit: args
             .output_limit
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),

@@ -1,5 +1,6 @@
-//! `avfs export`: copy a directory of the vault to the host, or only what changed.
+//! `avfs export`: copy a directory or a file of the vault to the host, or only what changed.
 
+use super::one_file::{self, Standing};
 use super::paths;
 use crate::args::ExportArgs;
 use crate::error::{Error, Result};
@@ -23,7 +24,18 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<u8
     if let Some(host_dir) = &args.changed_only {
         return changes(host_dir, &args, session, output).map(|()| exit::OK);
     }
-    let (path, path_b64) = paths::in_vault(&args.path.unwrap_or_else(|| OsString::from("/")));
+    let typed = args.path.unwrap_or_else(|| OsString::from("/"));
+    if let (None, Some(host)) = (&args.tar, &args.host_dir)
+        && let Some(file) = one_file::find(&typed, session)?
+    {
+        let standing = Standing {
+            overwrite: args.overwrite,
+            allow_hooks: args.allow_hooks,
+        };
+        let exported = one_file::export(&file, host, standing, session)?;
+        return answer(&exported, output);
+    }
+    let (path, path_b64) = paths::in_vault(&typed);
     match (args.tar, args.host_dir) {
         (Some(file), _) if file.as_os_str() == "-" => {
             check_stream(output, args.keep_going)?;

@@ -1,6 +1,6 @@
-//! `avfs import`: copy a host directory, an archive or a git revision into the vault.
+//! `avfs import`: copy a host directory, a file, an archive or a git revision into the vault.
 
-use super::paths;
+use super::{one_file, paths};
 use crate::args::ImportArgs;
 use crate::error::{Error, Result};
 use crate::output::Output;
@@ -28,6 +28,11 @@ pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()
         let imported = session.upload(&request, std::io::stdin(), output, "importing")?;
         return output.answer(&imported, text);
     }
+    if one_file::is_plain(&args.source)? {
+        check_file(&args)?;
+        let imported = one_file::import(&args.source, &args.path, session, output)?;
+        return output.answer(&imported, text);
+    }
     let (host_dir, host_dir_b64) = paths::on_host(&args.source)?;
     let request = Import {
         host_dir: host_dir.into(),
@@ -41,6 +46,17 @@ pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()
     };
     let imported = session.call_watched(&request, output, "importing")?;
     output.answer(&imported, text)
+}
+
+fn check_file(args: &ImportArgs) -> Result<()> {
+    let filters = args.gitignore || !args.exclude.is_empty() || args.max_depth.is_some();
+    if filters || args.git_rev.is_some() {
+        return Err(Error::Invalid {
+            text: format!("{} is one file, not a directory", args.source.display()),
+            hint: Some("leave out --exclude, --gitignore, --git-rev and --max-depth".into()),
+        });
+    }
+    Ok(())
 }
 
 fn check_stream(args: &ImportArgs) -> Result<()> {

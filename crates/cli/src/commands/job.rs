@@ -3,7 +3,7 @@
 use super::exec;
 use crate::args::{
     JobKillArgs, JobListArgs, JobLogsArgs, JobPollArgs, JobStartArgs, JobStdinArgs, JobVerb,
-    JobWaitArgs, LifetimeName, StreamName,
+    JobWaitArgs, LifetimeName, StreamName, Time,
 };
 use crate::error::{Error, Result};
 use crate::exit;
@@ -64,7 +64,7 @@ fn start(mut args: JobStartArgs, session: &mut Session, output: Output) -> Resul
             LifetimeName::Vault => LifetimeWord::Vault,
             LifetimeName::Detached => LifetimeWord::Detached,
         },
-        lease_ms: args.lease,
+        lease_ms: args.lease.map(Time::millis),
     };
     let started = match session.call(&request)? {
         JobAnswer::Started(started) => started,
@@ -240,7 +240,7 @@ fn line(event: &str, from: u64, bytes: &[u8]) -> Result<(), ()> {
 }
 
 fn wait(args: &JobWaitArgs, session: &mut Session, output: Output) -> Result<u8> {
-    let limit = args.timeout.filter(|millis| *millis > 0);
+    let limit = args.timeout.map(Time::millis).filter(|millis| *millis > 0);
     let deadline = limit.map(|millis| Instant::now() + Duration::from_millis(millis));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

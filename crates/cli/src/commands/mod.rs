@@ -39,8 +39,9 @@ mod mkdir;
 mod mount;
 mod mv;
 mod network;
+mod one_file;
 mod output;
-mod paths;
+pub mod paths;
 mod policy;
 mod port;
 mod rm;
@@ -48,6 +49,7 @@ mod search;
 mod secret;
 mod serve;
 mod service;
+mod shell;
 mod stat;
 mod touch;
 mod transfer;
@@ -56,8 +58,10 @@ mod vault;
 mod write;
 
 use crate::args::{Cli, JobVerb, ProxyVerb, Verb};
+use crate::environment;
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
+use crate::here;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -92,7 +96,10 @@ fn tell_retried() {
 }
 
 fn dispatch(cli: Cli, output: Output) -> Result<u8> {
-    let vault = cli.global.vault;
+    let vault = match cli.global.vault {
+        Some(vault) => Some(vault),
+        None => vault_here()?,
+    };
     let done = match cli.verb {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
@@ -100,19 +107,34 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         Verb::Mcp(args) => mcp::run(args, vault),
         Verb::Completions { shell } => completions::run(shell, output),
         Verb::Aliases(args) => aliases::run(args, output),
+        Verb::Man { dir } => docs::man(&dir, output),
         // A vault has no current directory: paths start at the top.
         Verb::Pwd => output.answer(&serde_json::json!({ "path": "/" }), |_| "/"),
         Verb::Doctor(args) if args.attack => return attack::run(output),
         Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
-        verb => return with_session(verb, Session::from_environment(vault)?, output),
+        Verb::Proxy(ProxyVerb::Exec(args)) => {
+            let session = &mut Session::from_environment(vault)?;
+            return exec::run(args, session, output);
+        }
+        Verb::Shell => return shell::run(Session::from_environment(vault)?, output),
+        verb => return with_session(verb, &mut Session::from_environment(vault)?, output),
     };
     done.map(|()| exit::OK)
 }
 
-fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> {
-    let session = &mut session;
+/// The vault of the working directory.
+fn vault_here() -> Result<Option<String>> {
+    match environment::home() {
+        Ok(home) => here::chosen(&home),
+        // Whatever needs a home says what is wrong with it.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Runs a verb that works on a vault or a home.
+fn with_session(verb: Verb, session: &mut Session, output: Output) -> Result<u8> {
     let done = match verb {
         Verb::Vault(verb) => vault::run(verb, session, output),
         Verb::Ls(args) => ls::run(args, session, output),
@@ -165,15 +187,16 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Fsck(args) => return fsck::run(args, session, output),
         Verb::Job(verb) => return job::run(verb, session, output),
         Verb::Attach(args) => return attach::run(args, session, output),
-        Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
-            return exec::run(args, session, output);
-        }
+        Verb::Exec(args) => return exec::run(args, session, output),
         Verb::Serve(_)
+        | Verb::Proxy(_)
         | Verb::Service(_)
         | Verb::Mcp(_)
         | Verb::Pwd
         | Verb::Completions { .. }
         | Verb::Aliases(_)
+        | Verb::Man { .. }
+        | Verb::Shell
         | Verb::Doctor(_)
         | Verb::Demo
         | Verb::Daemon(_) => unreachable!("answered before a session is opened"),

@@ -1,6 +1,6 @@
 //! `avfs mount`, `avfs unmount`, `avfs mounts`: vaults mounted on the host.
 
-use crate::args::{MountArgs, MountDriverName, UnmountArgs};
+use crate::args::{MountArgs, MountDriverName, Time, UnmountArgs};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::output::table::table;
@@ -41,7 +41,8 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
             MountDriverName::Overlay => MountDriverWord::Overlay,
             MountDriverName::Fuse => MountDriverWord::Fuse,
         }),
-        autocommit_s: args.autocommit,
+        autocommit_s: args.autocommit.map(Time::seconds),
+        allow_other: args.allow_other,
         mount_namespace,
     };
     // Before it is mounted, so that an interrupt at any moment unmounts it.
@@ -85,7 +86,7 @@ pub fn unmount(args: UnmountArgs, session: &mut Session, output: Output) -> Resu
         dir_b64,
         vault,
         all: args.all,
-        force: args.force,
+        force: args.force || args.lazy,
     })?;
     output.answer(&gone, unmounted_text)
 }

@@ -59,7 +59,8 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
             true => IfLost::Rebuild,
             false => IfLost::Refuse,
         },
-        idle_timeout: Some(Duration::from_secs(args.idle_timeout)).filter(|time| !time.is_zero()),
+        idle_timeout: Some(Duration::from_millis(args.idle_timeout.millis()))
+            .filter(|time| !time.is_zero()),
     };
     if !args.detached {
         let ready = |address: Option<SocketAddr>| {

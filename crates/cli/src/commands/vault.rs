@@ -2,23 +2,25 @@
 
 use super::care::damaged_line;
 use crate::args::VaultVerb;
+use crate::environment;
 use crate::error::{Error, Result};
+use crate::here;
 use crate::output::changes::printable;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, ModeItem, VaultCreate,
-    VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem,
-    VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet, VaultSettings,
-    VaultUndelete, VaultUnset, VaultUse, VaultUsed, VersionItem,
+    AncestorItem, Class, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, ModeItem,
+    VaultCreate, VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked, VaultInfo,
+    VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet,
+    VaultSettings, VaultUndelete, VaultUnset, VaultUse, VaultUsed, VersionItem,
 };
 use std::collections::BTreeMap;
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
     match verb {
-        VaultVerb::Create { name } => {
-            let created = session.call(&VaultCreate { name })?;
+        VaultVerb::Create { name, backend } => {
+            let created = session.call(&VaultCreate { name, backend })?;
             output.answer(&created, create_text)
         }
         VaultVerb::List { deleted: true } => {
@@ -34,7 +36,9 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let details = session.call_on(&vault, &VaultInfo {})?;
             output.answer(&details, info_text)
         }
-        VaultVerb::Use { name } => {
+        VaultVerb::Use { name, here: true } => use_here(name.as_deref(), session, output),
+        VaultVerb::Use { name, here: false } => {
+            let name = name.unwrap_or_default();
             let used = session.call_on(&name, &VaultUse {})?;
             let text = |used: &VaultUsed| format!("{} is now the current vault", used.current);
             output.answer(&used, text)
@@ -82,6 +86,44 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             output.answer(&versions, |versions| log_text(versions))
         }
     }
+}
+
+/// The answer of `vault use --here`.
+#[derive(serde::Serialize)]
+struct UsedHere {
+    directory: String,
+    /// The vault of this directory; null if it has none of its own.
+    vault: Option<String>,
+}
+
+/// Sets the vault of the working directory, by its id: it keeps its vault when that is renamed.
+fn use_here(name: Option<&str>, session: &mut Session, output: Output) -> Result<()> {
+    let place = environment::place()?;
+    if place.class() != Class::Owner {
+        return Err(Error::Invalid {
+            text: "which vault a directory has is for the owner to say".into(),
+            hint: Some("set AVFS_VAULT, or name the vault with --vault".into()),
+        });
+    }
+    let found = match name {
+        Some(name) => Some(session.call_on(name, &VaultInfo {})?.item),
+        None => None,
+    };
+    let id = found.as_ref().map(|vault| vault.id.as_str());
+    let directory = here::choose(place.home(), id)?;
+    let used = UsedHere {
+        directory: directory.display().to_string(),
+        vault: found.map(|vault| vault.name),
+    };
+    output.answer(&used, |used| {
+        let directory = printable(&used.directory);
+        match &used.vault {
+            Some(vault) => format!(
+                "{vault} is now the vault in {directory} and below\nto undo: avfs vault use --here"
+            ),
+            None => format!("{directory} has no vault of its own"),
+        }
+    })
 }
 
 fn delete(name: &str, force: bool, session: &mut Session, output: Output) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The short report after a command, for a reader.
 
 use super::changes::{printable_lines, unlisted};
+use super::quoted::quoted as quoted_lines;
 use super::retried_line;
 use super::style;
 use super::summary::{self, ignored_lines};
@@ -17,6 +18,7 @@ pub fn report(envelope: &Envelope) -> String {
     if let Some(reason) = &result.decision.reason {
         lines.push(format!("  {}", printable_lines(reason)));
     }
+    lines.extend(smallest_rule(result));
     if let Some(tried) = &result.speculation {
         let changed = count(tried.changes_total, "path");
         lines.push(format!(
@@ -54,6 +56,27 @@ pub fn report(envelope: &Envelope) -> String {
             .map(|aside| format!("  {}", style::faint(aside))),
     );
     lines.join("\n")
+}
+
+/// The narrowest rule that would let a refused command run.
+fn smallest_rule(result: &EnvelopeResult) -> Vec<String> {
+    let is_refused = matches!(
+        result.status,
+        StatusWord::Denied | StatusWord::NeedsApproval
+    );
+    let Some(rule) = result
+        .decision
+        .smallest_rule
+        .as_ref()
+        .filter(|_| is_refused)
+    else {
+        return Vec::new();
+    };
+    let head = "  the smallest rule that would allow it (`avfs policy edit`):".to_owned();
+    let rule = quoted_lines([rule.as_str()]);
+    std::iter::once(head)
+        .chain(rule.lines().map(str::to_owned))
+        .collect()
 }
 
 /// What was refused, and what a command needs that was run to find out.

@@ -105,6 +105,7 @@ fn mount_once(session: &Session, vault: &VaultName) {
         at: None,
         driver: None,
         autocommit: None,
+        audience: avfs_runtime::Audience::User,
         namespace: mount_namespace().unwrap(),
     };
     let mounted = session.mount(request).unwrap();

@@ -14,6 +14,7 @@ mod everyday;
 mod faults;
 mod interrupts;
 mod jobs;
+mod manners;
 mod options;
 mod own_names;
 mod ports;

@@ -311,3 +311,63 @@ fn what_was_seen_can_be_recorded() {
         );
     });
 }
+
+/// A job that fills the screen and does not clean up after itself.
+fn screenful(home: &Home) -> String {
+    let text = "printf '\\033[?1049h\\033[?25l\\033[?1000hin'; printf 'side\\n'; exec sleep 1000";
+    let started = home.json(&["job", "start", "--tty", "--size", "80x24", "--shell", text]);
+    started["job_id"].to_string()
+}
+
+/// Whether what a program had switched on is switched off at the end.
+fn is_clean(text: &str) -> bool {
+    let off = ["\x1b[?25h", "\x1b[?1000l", "\x1b[?1049l"];
+    let on = text.rfind("\x1b[?1049h").expect("it was switched on");
+    off.iter().all(|sequence| text[on..].contains(sequence))
+}
+
+#[test]
+fn the_screen_is_clean_however_a_job_is_left() {
+    with_vault(AVFS, |home| {
+        let job = screenful(home);
+        // By the key.
+        let mut leaving = person(home, &["attach", &job]);
+        leaving.wait_for("inside");
+        leaving.type_keys("\x1c");
+        let (status, text) = leaving.end();
+        assert!(status.success() && is_clean(&text), "{text:?}");
+        // By a signal.
+        let avfs = home.command::<&str>(&[]).get_program().to_owned();
+        let mut sh = home.host_command("sh");
+        sh.args(["-c", "echo pid $$ .; exec \"$0\" attach \"$1\""]);
+        sh.arg(avfs).arg(&job).env("TERM", "xterm");
+        let mut ended = Person::start(sh);
+        let said = ended.wait_for("inside").to_owned();
+        let pid = said
+            .split("pid ")
+            .nth(1)
+            .and_then(|it| it.split(' ').next());
+        signal(pid.unwrap().parse().unwrap(), Signal::TERM);
+        let (status, text) = ended.end();
+        assert!(!status.success() && is_clean(&text), "{status:?} {text:?}");
+        // By the end of the job.
+        let mut watching = person(home, &["attach", &job]);
+        watching.wait_for("inside");
+        home.ok(&["job", "kill", &job]);
+        let (_, text) = watching.end();
+        assert!(is_clean(&text), "{text:?}");
+    });
+}
+
+#[test]
+fn a_screen_that_nothing_changed_is_left_alone() {
+    with_vault(AVFS, |home| {
+        let mut plain = person(home, &["exec", "--tty", "--", "echo", "plain"]);
+        plain.wait_for("plain");
+        let (_, text) = plain.end();
+        assert!(!text.contains("\x1b[?"), "{text:?}");
+        let killed = "printf '\\033[?1049h'; kill -9 $$";
+        let (_, text) = person(home, &["exec", "--tty", "--shell", killed]).end();
+        assert!(text.contains("\x1b[?1049l"), "{text:?}");
+    });
+}

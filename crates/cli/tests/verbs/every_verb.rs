@@ -1,9 +1,9 @@
-//! Every verb: help with examples, errors in JSON; colours, completions, and the reference.
+//! Every verb: help with examples, errors in JSON; colours, manual pages, and the reference.
 
 use crate::AVFS;
 use avfs_testkit::{Home, Terminal, with_vault};
 use serde_json::Value;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Every verb there is, as typed.
 fn verbs(home: &Home) -> Vec<Vec<String>> {
@@ -93,36 +93,21 @@ fn colours_are_for_terminals_that_want_them() {
 }
 
 #[test]
-fn completions_know_every_verb() {
+fn every_verb_has_a_manual_page() {
     let home = Home::new(AVFS);
-    for shell in ["bash", "zsh", "fish"] {
-        let script = home.ok(&["completions", shell]);
-        for verb in verbs(&home) {
-            // Each shell has its own way to write where a word is offered.
-            let (word, above) = verb.split_last().unwrap();
-            let offered = match shell {
-                "bash" => {
-                    let path: String = above.iter().map(|it| format!("__subcmd__{it}")).collect();
-                    format!("avfs{path},{word})")
-                }
-                "zsh" => format!("({word})\n"),
-                _ => format!("-a \"{word}\""),
-            };
-            assert!(script.contains(&offered), "{shell} does not know {verb:?}");
-        }
-        assert!(!script.contains("__docs"), "{shell} offers what is hidden");
-        let json = home.json(&["completions", shell]);
-        assert_eq!(json["script"].as_str(), Some(&script[..]));
-        // Where the shell is there, it must be able to read it.
-        let path = home.path().join(shell);
-        std::fs::write(&path, &script).unwrap();
-        let mut check = Command::new(shell);
-        check.arg("-n").arg(&path).stdin(Stdio::null());
-        if let Ok(status) = check.status() {
-            assert!(status.success(), "{shell} cannot read its completions");
-        }
+    let dir = home.path().join("man/man1");
+    let written = home.json(&["man", dir.to_str().unwrap()]);
+    for verb in verbs(&home) {
+        let name = format!("avfs-{}.1", verb.join("-"));
+        let page = std::fs::read_to_string(dir.join(&name)).unwrap_or_default();
+        assert!(page.contains(".TH"), "{name}: {page}");
+        assert!(page.contains("Example"), "{name} has no example");
+        let names = written["pages"].as_array().unwrap();
+        assert!(names.iter().any(|it| it == name.as_str()), "{written}");
     }
-    assert_eq!(home.avfs(&["completions", "tcsh"]).status.code(), Some(2));
+    let top = std::fs::read_to_string(dir.join("avfs.1")).unwrap();
+    assert!(top.contains("avfs") && !top.contains("__docs"), "{top}");
+    assert_eq!(home.daemon_pid(), None, "it starts no daemon");
 }
 
 #[test]

@@ -156,7 +156,15 @@ fn a_checkpoint_says_what_it_holds_and_who_began_with_it() {
         home.ok(&["checkpoint", "info", "cp"])
             .contains("1 file, 5 B")
     );
-    let deleted = home.json(&["checkpoint", "delete", "cp"]);
+    let (kind, kept) = home.refused(&["checkpoint", "delete", "cp"]);
+    assert_eq!(kind, "Conflict", "{kept}");
+    let said = format!("{} {}", kept["message"], kept["hint"]);
+    assert!(said.contains(": w") && said.contains("--force"), "{said}");
+    assert!(
+        !said.contains("other"),
+        "it began with another state: {said}"
+    );
+    let deleted = home.json(&["checkpoint", "delete", "cp", "--force"]);
     assert_eq!(
         (
             &deleted["action"],
@@ -191,4 +199,32 @@ fn a_long_chain_of_forks_is_still_one_step() {
     assert_eq!(info["lineage"][29]["name"], "v");
     assert_eq!(home.ok(&["cat", "/a"]), "0");
     assert_eq!(home.ok(&["--vault", "f30", "cat", "/a"]), "30");
+}
+
+#[test]
+fn a_list_says_what_checkpoints_use() {
+    let home = home();
+    let listed = |name: &str| {
+        let list = home.json(&["checkpoint", "list"]);
+        let all = list["snapshots"].as_array().unwrap().clone();
+        all.into_iter().find(|it| it["name"] == name).unwrap()
+    };
+    home.ok(&["write", "/kept", "12345"]);
+    home.ok(&["write", "/changed", "1234567"]);
+    home.ok(&["write", "/gone", "123"]);
+    home.ok(&["checkpoint", "save", "c"]);
+    let fresh = listed("c");
+    assert_eq!(
+        (&fresh["used_bytes"], &fresh["referenced_bytes"]),
+        (&0.into(), &15.into())
+    );
+    home.ok(&["write", "/changed", "1"]);
+    home.ok(&["rm", "/gone"]);
+    home.ok(&["write", "/new", "123456789"]);
+    let later = listed("c");
+    assert_eq!(
+        (&later["used_bytes"], &later["referenced_bytes"]),
+        (&10.into(), &15.into())
+    );
+    assert!(home.ok(&["checkpoint", "list"]).contains("10 B"));
 }

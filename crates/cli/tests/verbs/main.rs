@@ -5,11 +5,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod basics;
+mod completions;
 mod daemon;
 mod every_verb;
 mod files;
 mod forks;
+mod here;
 mod homes;
+mod ids;
 mod labels;
 mod manners;
 mod refusals;
@@ -17,6 +20,7 @@ mod schemas;
 mod search;
 mod service;
 mod shapes;
+mod shell;
 mod story;
 mod transfer;
 mod versions;

@@ -193,6 +193,49 @@ fn every_verb_explains_itself() {
 }
 
 #[test]
+fn help_has_groups_and_avfs_alone_five_lines() {
+    let home = Home::new(AVFS);
+    let help = home.ok(&["help"]);
+    assert_eq!(help, home.ok(&["--help"]));
+    let places = [
+        "Vaults:", "Files:", "History:", "Running:", "Sharing:", "Care:", "Options:",
+    ];
+    let places: Vec<usize> = places
+        .iter()
+        .map(|group| help.find(group).unwrap())
+        .collect();
+    assert!(places.is_sorted(), "{help}");
+    let of = |verb: &str| help.find(&format!("\n  {verb} ")).unwrap();
+    assert!(
+        of("checkpoint") > places[2] && of("checkpoint") < places[3],
+        "{help}"
+    );
+    assert!(!help.contains('\u{1b}'), "no colours without a terminal");
+
+    let alone = home.avfs::<&str>(&[]);
+    assert_eq!(alone.status.code(), Some(2));
+    let said = text(&alone.stderr);
+    assert_eq!(said.lines().count(), 5, "{said}");
+    assert!(said.lines().all(|line| line.starts_with("avfs ")), "{said}");
+    assert!(alone.stdout.is_empty());
+    assert_eq!(home.daemon_pid(), None, "help starts no daemon");
+}
+
+#[test]
+fn exec_is_explained_as_fully_as_proxy_exec() {
+    let home = Home::new(AVFS);
+    let long = home.ok(&["proxy", "exec", "--help"]);
+    let short = home.ok(&["exec", "--help"]);
+    let same = |help: &str| help.lines().skip(1).collect::<Vec<_>>().join("\n");
+    let long = long.replace("proxy exec", "exec");
+    assert_eq!(same(&short), same(&long));
+    assert!(
+        short.contains("avfs exec --fork --keep-on-success"),
+        "{short}"
+    );
+}
+
+#[test]
 fn the_vault_may_be_named_by_flag_or_environment() {
     with_vault(AVFS, |home| {
         home.ok(&["vault", "create", "w"]);

@@ -7,13 +7,14 @@ use std::time::Duration;
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
 use avfs_vault::{
-    Cause, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
+    Cause, Checkpoint, CheckpointOrigin, Description, ExecId, JournalEvent, NewJournalEntry,
     NewVersion, Principal, Vault, VaultId, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::bounds::head_of;
+use crate::command::approvals::safe;
 use crate::command::exec::ExecRequest;
 use crate::command::inspection::Inspection;
 use crate::command::network::ExecNetwork;
@@ -42,6 +43,9 @@ const TRUST_VARIABLES: [&str; 6] = [
     "PIP_CERT",
     "CARGO_HTTP_CAINFO",
 ];
+
+/// How many characters of a command a checkpoint before it tells.
+const BEFORE_MAX: usize = 120;
 
 /// The two ways to state a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,9 +226,23 @@ impl Call {
         Ok(None)
     }
 
-    pub fn version(&self, decision: &Decision, ran: &Ran) -> NewVersion {
+    /// What a checkpoint before it says about itself: one line of bounded length, without anything that could deceive.
+    pub fn before(&self) -> Option<Description> {
+        let command = safe(self.request.command.text().as_bytes());
+        let shown: String = command.chars().take(BEFORE_MAX).collect();
+        let more = if shown.len() < command.len() {
+            "…"
+        } else {
+            ""
+        };
+        format!("before: {shown}{more}").parse().ok()
+    }
+
+    pub fn version(&self, decision: &Decision, ran: &Ran, duration: Duration) -> NewVersion {
         let mut details = self.details(decision);
         details["status"] = json!(ran.status);
+        details["exit_code"] = json!(ran.status.exit_code());
+        details["duration_ms"] = json!(duration.as_millis() as u64);
         NewVersion {
             by: self.by(),
             exec: Some(self.exec),
@@ -240,8 +258,8 @@ impl Call {
         self.record_with(event, self.details(decision))
     }
 
-    pub fn record_uncommitted(&self, decision: &Decision, ran: &Ran, error: &Error) -> Result<()> {
-        let mut details = self.version(decision, ran).details;
+    pub fn record_uncommitted(&self, version: NewVersion, error: &Error) -> Result<()> {
+        let mut details = version.details;
         details["error"] = json!(error.to_string());
         self.record_with(JournalEvent::ExecUncommitted, details)
     }

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use avfs_policy::{Action, Decision, Request};
 use avfs_sandbox::{Command, Isolation, WindowSize};
-use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, JournalEvent, RootId, VaultPath};
+use avfs_vault::{
+    Checkpoint, CheckpointLabel, CheckpointOrigin, ExecId, JournalEvent, RootId, VaultPath,
+};
 use serde_json::json;
 
-use crate::Result;
 use crate::command::approvals::{Answer, Asking, Grant};
 use crate::command::branch::Fork;
 use crate::command::call::{Call, ExecCommand};
@@ -30,6 +31,7 @@ use crate::live::slot::{ExecSession, SessionOutcome};
 use crate::retried::noting;
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
+use crate::{Error, Result};
 
 /// One top-level command that somebody wants run.
 #[derive(Debug)]
@@ -274,7 +276,10 @@ impl Permitted {
 
     fn walk(self, sink: &dyn OutputSink) -> Result<ExecReport> {
         let branched = self.branch()?; // a fork of its own, if the caller wants one
-        let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
+        let viewed = match branched.view() {
+            Ok(viewed) => viewed, // the vault as a directory, in a sandbox, at root R0
+            Err((permitted, error)) => return permitted.unfit(error),
+        };
         let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one
         let ended = checkpointed.run(sink)?; // the hostile part
         let committed = ended.commit(sink)?; // base + layer = R1: published and recorded
@@ -298,29 +303,36 @@ impl Permitted {
 }
 
 impl Branched {
-    fn view(mut self) -> Result<Viewed> {
+    fn view(mut self) -> Result<Viewed, (Box<Permitted>, Error)> {
         let started = Instant::now();
-        let Permitted { call, decision, .. } = &self.permitted;
-        call.runtime.check_room()?;
-        call.record(JournalEvent::ExecRequested, decision)?;
-        let slot = call.runtime.slot(call.vault.id);
-        let shape = call.shape();
-        let (runtime, exec) = (&call.runtime, call.exec);
-        let session = match (call.request.options.access, &self.permitted.admission) {
-            (Access::ReadWrite, Admission::Policy) => slot.enter(runtime, exec, shape)?,
-            (Access::ReadOnly, Admission::Policy) => slot.look(runtime, shape)?,
-            (Access::ReadWrite, Admission::Alone(alone)) => {
-                slot.enter_alone(runtime, exec, shape, || alone.root(call))?
-            }
-            (Access::ReadOnly, Admission::Alone(alone)) => {
-                slot.look_alone(runtime, shape, || alone.root(call))?
-            }
+        let session = match self.enter() {
+            Ok(session) => session,
+            Err(error) => return Err((Box::new(self.permitted), error)),
         };
         self.permitted.timings.view_us = micros(started);
         Ok(Viewed {
             branched: self,
             session,
         })
+    }
+
+    fn enter(&self) -> Result<ExecSession> {
+        let Permitted { call, decision, .. } = &self.permitted;
+        call.runtime.check_room()?;
+        call.record(JournalEvent::ExecRequested, decision)?;
+        let slot = call.runtime.slot(call.vault.id);
+        let shape = call.shape();
+        let (runtime, exec) = (&call.runtime, call.exec);
+        match (call.request.options.access, &self.permitted.admission) {
+            (Access::ReadWrite, Admission::Policy) => slot.enter(runtime, exec, shape),
+            (Access::ReadOnly, Admission::Policy) => slot.look(runtime, shape),
+            (Access::ReadWrite, Admission::Alone(alone)) => {
+                slot.enter_alone(runtime, exec, shape, || alone.root(call))
+            }
+            (Access::ReadOnly, Admission::Alone(alone)) => {
+                slot.look_alone(runtime, shape, || alone.root(call))
+            }
+        }
     }
 }
 
@@ -335,9 +347,14 @@ impl Viewed {
             }
             (CheckpointMode::Auto | CheckpointMode::Never, _) => (None, None),
         };
+        let before = call.before();
         let save = |origin| {
             let (vaults, by) = (&call.runtime.inner.vaults, call.by());
-            vaults.save_checkpoint(call.vault.id, name, self.session.before, origin, &by)
+            let label = CheckpointLabel {
+                name,
+                description: before.as_ref(),
+            };
+            vaults.save_checkpoint(call.vault.id, label, self.session.before, origin, &by)
         };
         let checkpoint = origin.map(save).transpose()?;
         self.branched.permitted.timings.checkpoint_us = micros(started);
@@ -411,9 +428,9 @@ impl Ended {
         let isolation = session.inside.sandbox.isolation().clone();
         let before = session.before;
         let stop = unwatched(|| sink.cancelled().is_some());
-        let mut version = call.version(decision, &ran);
+        let mut version = call.version(decision, &ran, duration);
         version.details["before"] = json!(before.to_string());
-        let (outcome, uncommitted) = match session.leave(version, &stop) {
+        let (outcome, uncommitted) = match session.leave(version.clone(), &stop) {
             Ok(outcome) => {
                 let aside = outcome.aside.clone().map(Uncommitted::aside);
                 (outcome, aside)
@@ -421,7 +438,7 @@ impl Ended {
             // It ran, and what it wrote is still there: that is to be told, not thrown.
             Err(error) => {
                 // On a full disk not even this can be recorded; the report says it too.
-                let _ = call.record_uncommitted(decision, &ran, &error);
+                let _ = call.record_uncommitted(version, &error);
                 let kept = Uncommitted::because(&error);
                 (SessionOutcome::nothing(before), Some(kept))
             }

@@ -379,7 +379,7 @@ pub fn parse_size(text: &str) -> Result<u64> {
         })
 }
 
-/// `90s`, `5m`, `1h`, `1500ms`; a bare number is milliseconds.
+/// `90s`, `5m`, `1h`, `2d`, `1500ms`; a bare number is milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let lower = text.trim().to_ascii_lowercase();
     let number = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -388,6 +388,7 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         "s" => Some(1000),
         "m" => Some(60_000),
         "h" => Some(3_600_000),
+        "d" => Some(86_400_000),
         _ => None,
     };
     let millis = number.parse::<u64>().ok().zip(factor);
@@ -397,7 +398,7 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         .map(Duration::from_millis)
         .ok_or_else(|| Error::Invalid {
             what: "duration",
-            reason: format!("{text:?} is not like 90s, 5m or 1500ms"),
+            reason: format!("{text:?} is not like 90s, 5m, 2d or 1500ms"),
         })
 }
 
@@ -459,7 +460,8 @@ mod tests {
         }
         assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
         assert_eq!(parse_duration("250").unwrap(), Duration::from_millis(250));
-        for wrong in ["", "0", "5d", "s"] {
+        assert_eq!(parse_duration("1d").unwrap(), Duration::from_secs(86_400));
+        for wrong in ["", "0", "5w", "s", "213503982335d"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }

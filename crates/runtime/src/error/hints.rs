@@ -15,8 +15,11 @@ pub(crate) fn sandbox_hint(error: &avfs_sandbox::Error) -> Option<String> {
         Sandbox::Refused { .. } => {
             "it serves users whom /etc/passwd knows, on directories of their own".into()
         }
-        Sandbox::NoProgram { package, .. } => {
-            format!("install it with `apt-get install {package}`")
+        Sandbox::NoProgram {
+            program, package, ..
+        } => format!("mounts of ordinary users are made by {program}, which is in {package}"),
+        Sandbox::Invalid { what, .. } if what.ends_with("--allow-other") => {
+            "as root: echo user_allow_other >> /etc/fuse.conf".into()
         }
         Sandbox::Invalid { .. } => return None,
         _ => "run `avfs doctor` to see what this host lacks".into(),
@@ -37,6 +40,9 @@ pub(crate) fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
             "run `avfs checkpoint list` to see the checkpoints".into()
         }
         Vault::CheckpointExists { .. } => "choose another name".into(),
+        Vault::CheckpointHasForks { .. } => {
+            "they stay as they are when it goes: `--force` deletes it".into()
+        }
         Vault::IsADirectory { path } if path.is_root() => "`avfs ls` lists it".into(),
         Vault::IsADirectory { path } => {
             format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")

@@ -87,6 +87,7 @@ pub(super) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::CheckpointExists { .. }
         | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
         Vault::Conflict { .. }
+        | Vault::CheckpointHasForks { .. }
         | Vault::Swept { .. }
         | Vault::PolicyChanged { .. }
         | Vault::ApprovalShownOtherwise { .. }

@@ -1,6 +1,9 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, VaultName};
+use avfs_vault::{
+    ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Kind, RootId,
+    VaultId, VaultName,
+};
 
 use crate::gate::Verb;
 use crate::history::changes::each_change;
@@ -9,12 +12,19 @@ use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};
 
+/// For how many checkpoints of a list it is counted what they use.
+const COUNTED_MAX: usize = 100;
+/// How many different paths are looked at for one list.
+const COMPARED_MAX: u64 = 200_000;
+
 /// A checkpoint and how much it holds.
 #[derive(Debug, Clone)]
 pub struct CheckpointInfo {
     pub checkpoint: Checkpoint,
     pub files: u64,
     pub bytes: u64,
+    /// Bytes of files in it that the vault has no more, or has otherwise, where that was counted.
+    pub used: Option<u64>,
     /// Why it cannot be read.
     pub damaged: Option<String>,
 }
@@ -27,6 +37,13 @@ pub struct CheckpointDetails {
     pub version: Option<u64>,
     /// The vaults that were forked at this state.
     pub forks: Vec<VaultName>,
+}
+
+/// What becomes of a checkpoint that forks began with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfForked {
+    Refuse,
+    Delete,
 }
 
 /// Which state to go back to.
@@ -71,16 +88,54 @@ impl Session {
         Ok((self.describe_checkpoint(saved)?, stillness))
     }
 
-    /// Oldest first.
+    /// Oldest first, without what they use.
     pub fn checkpoint_list(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
-        let checkpoints = self
-            .inner
-            .vaults
-            .checkpoints(self.vault(&vault, Verb::Read)?.id)?;
+        self.checkpoints_of(self.vault(&vault, Verb::Read)?.id)
+    }
+
+    /// Oldest first. What they use is counted for the newest, as far as there is not too much to compare.
+    pub fn checkpoint_list_counted(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
+        let vault = self.vault(&vault, Verb::Read)?;
+        let mut listed = self.checkpoints_of(vault.id)?;
+        let mut left = COMPARED_MAX;
+        for info in listed.iter_mut().rev().take(COUNTED_MAX) {
+            info.used = self.used_by(info.checkpoint.root, vault.head, &mut left)?;
+        }
+        Ok(listed)
+    }
+
+    fn checkpoints_of(&self, vault: VaultId) -> Result<Vec<CheckpointInfo>> {
+        let checkpoints = self.inner.vaults.checkpoints(vault)?.into_iter();
         checkpoints
-            .into_iter()
             .map(|checkpoint| self.describe_checkpoint(checkpoint))
             .collect()
+    }
+
+    /// Bytes of files that are in `root` and not, or otherwise, in `head`; none if one of them is damaged or more than
+    /// `left` paths differ.
+    fn used_by(&self, root: RootId, head: RootId, left: &mut u64) -> Result<Option<u64>> {
+        let mut used = 0_u64;
+        let counted = self
+            .inner
+            .vaults
+            .trees()
+            .diff_each(root, head, &mut |change| {
+                *left = left.saturating_sub(1);
+                let is_gone = matches!(change.kind, ChangeKind::Deleted | ChangeKind::Modified);
+                if let Some(Kind::File { size, .. }) = change.before.map(|entry| entry.kind)
+                    && is_gone
+                {
+                    used = used.saturating_add(size);
+                }
+                *left > 0
+            });
+        match counted {
+            Err(error) if error.is_damage() => Ok(None),
+            counted => {
+                counted?;
+                Ok((*left > 0).then_some(used))
+            }
+        }
     }
 
     pub fn checkpoint_info(
@@ -141,12 +196,13 @@ impl Session {
         })
     }
 
-    /// Forgets a checkpoint. Forks that began with it are vaults of their own and stay; which
-    /// they are is told.
+    /// Forgets a checkpoint. Forks that began with it are vaults of their own and stay; which they are is told, and
+    /// unless somebody knows of them already, nothing is done.
     pub fn checkpoint_delete(
         &self,
         vault: Select,
         name: &CheckpointName,
+        if_forked: IfForked,
     ) -> Result<Vec<VaultName>> {
         let vault = self.vault(&vault, Verb::Work)?;
         let vaults = &self.inner.vaults;
@@ -157,12 +213,17 @@ impl Session {
             CheckpointOrigin::Automatic | CheckpointOrigin::BeforeRestore => &vault.made_by,
         };
         self.check(Verb::Own, maker, || format!("checkpoint {name}"))?;
-        let forks = vaults.forks(vault.id, Some(checkpoint.root))?;
+        let forks = vaults.forks(vault.id, Some(checkpoint.root))?.into_iter();
+        let forks: Vec<VaultName> = forks.map(|fork| fork.name).collect();
+        if if_forked == IfForked::Refuse && !forks.is_empty() {
+            let name = name.clone();
+            return Err(avfs_vault::Error::CheckpointHasForks { name, forks }.into());
+        }
         vaults.delete_checkpoint(vault.id, name, &self.principal())?;
-        Ok(forks.into_iter().map(|fork| fork.name).collect())
+        Ok(forks)
     }
 
-    fn newest_undo(&self, vault: avfs_vault::VaultId, name: &VaultName) -> Result<CheckpointName> {
+    fn newest_undo(&self, vault: VaultId, name: &VaultName) -> Result<CheckpointName> {
         let checkpoints = self.inner.vaults.checkpoints(vault)?.into_iter();
         let newest = checkpoints
             .rev()
@@ -178,6 +239,7 @@ impl Session {
         Ok(CheckpointInfo {
             files: totals.files,
             bytes: totals.bytes,
+            used: None,
             damaged: totals.damaged,
             checkpoint,
         })

@@ -3,16 +3,19 @@
 use std::ffi::CStr;
 
 use avfs_vault::{
-    Cause, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal, RootId, VaultId,
+    Cause, Change, ChangeKind, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal,
+    RootId, VaultId, VaultPath, Vaults,
 };
 use avfs_view::{
     Allowance, CommitInput, HashCache, Layer, LayerUse, OwnWork, Skipped, Staging, StagingUse,
     Writers,
 };
+use serde_json::json;
 
 use crate::Result;
 use crate::live::admission::{Stop, allowance, refusal};
 use crate::live::engine::Engine;
+use crate::live::host::HOME;
 use crate::live::room::weighed;
 use crate::owners::{STORED_OWNER, layer_owner};
 use crate::runtime::Runtime;
@@ -45,6 +48,8 @@ pub(crate) struct CommitPlan<'a> {
     pub writers: Writers,
     pub staging: StagingUse,
     pub version: NewVersion,
+    /// What a command began with that this commit is for: the journal is told how many paths it changed.
+    pub since: Option<RootId>,
     pub on_quota: OnQuota,
     pub stop: Stop<'a>,
 }
@@ -98,7 +103,11 @@ pub(crate) fn commit_layer(
     let committed = committed.map_err(|error| weighed(engine, layer, refusal(error, &vault)))?;
     let expected = layer.record().last_commit;
     layer.begin_commit(committed.root)?;
-    let published = vaults.publish(plan.vault, expected, committed.root, plan.version);
+    let mut version = plan.version;
+    if let Some(since) = plan.since {
+        version.details["changed_paths"] = json!(changed_paths(vaults, since, committed.root)?);
+    }
+    let published = vaults.publish(plan.vault, expected, committed.root, version);
     let mut outcome = Committed {
         after: committed.root,
         version: None,
@@ -122,6 +131,26 @@ pub(crate) fn commit_layer(
         }
     }
     Ok((outcome, committed.entries))
+}
+
+/// How many paths differ outside of the home directory; none if what was there cannot be read.
+fn changed_paths(vaults: &Vaults, before: RootId, after: RootId) -> Result<Option<u64>> {
+    let home = VaultPath::parse(HOME.as_bytes())?;
+    let mut paths = 0;
+    let counted = vaults.trees().diff_each(before, after, &mut |change| {
+        paths += u64::from(change.kind != ChangeKind::Times && !is_of_home(&change, &home));
+        true
+    });
+    match counted {
+        Err(error) if error.is_damage() => Ok(None),
+        counted => Ok(Some(counted.map(|()| paths)?)),
+    }
+}
+
+/// Whether a change belongs to the home directory. The directories above it come with its first file.
+pub(crate) fn is_of_home(change: &Change, home: &VaultPath) -> bool {
+    change.path.starts_with(home)
+        || (change.kind == ChangeKind::Created && home.starts_with(&change.path))
 }
 
 /// The root that base and layer amount to; to be asked for while leased.

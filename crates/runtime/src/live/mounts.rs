@@ -13,7 +13,7 @@ use avfs_vault::{CheckpointName, Hold, JournalEvent, NewJournalEntry, Vault, Vau
 use avfs_view::{Access, ReadWrite, ReadWritePlan};
 use serde_json::json;
 
-pub use avfs_sandbox::onhost::{MountAccess, mount_namespace};
+pub use avfs_sandbox::onhost::{Audience, MountAccess, mount_namespace};
 pub(crate) use host::{HostMount, Showing, open_on_host, room};
 use host::{mount_id, plan};
 pub(crate) use registry::heal;
@@ -57,6 +57,8 @@ pub struct MountRequest {
     pub driver: Option<MountDriver>,
     /// How often what was written becomes a version by itself.
     pub autocommit: Option<Duration>,
+    /// Who can use it.
+    pub audience: Audience,
     /// The caller's mount namespace: a mount is seen only in the daemon's own.
     pub namespace: String,
 }
@@ -147,12 +149,13 @@ impl Session {
         let _one_at_a_time = lock(&self.inner.mounting);
         let dir = self.mount_dir(&vault, request.dir.as_deref())?;
         let info = if request.is_read_only() {
-            self.mount_window(&vault, dir, request.at.as_ref())?
+            self.mount_window(&vault, dir, request.at.as_ref(), request.audience)?
         } else {
             let showing = Showing {
                 dir: &dir,
                 driver: driver(request.driver)?,
                 autocommit: request.autocommit,
+                audience: request.audience,
             };
             self.slot(vault.id).mount(self, &showing)?;
             self.tend_in_background(vault.id);
@@ -238,12 +241,13 @@ impl Session {
         vault: &Vault,
         dir: PathBuf,
         at: Option<&DiffPoint>,
+        audience: Audience,
     ) -> Result<MountInfo> {
         let StateAt { root, version } = self.state_at(vault, at.unwrap_or(&DiffPoint::Head))?;
         let shown = self.inner.vaults.hold(root);
         let engine = self.engine()?;
         let noted = note(&self.inner.config.home, &dir)?;
-        let served = onhost::mount_fuse(&dir, MountAccess::ReadOnly)
+        let served = onhost::mount_fuse(&dir, MountAccess::ReadOnly, audience)
             .map_err(Error::from)
             .and_then(|device| {
                 let plan = ReadWritePlan {

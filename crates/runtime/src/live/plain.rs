@@ -103,7 +103,7 @@ pub(crate) mod onhost {
 
     use avfs_sandbox::{Error, Fault, Result};
 
-    pub use avfs_sandbox::onhost::{InUse, MountAccess};
+    pub use avfs_sandbox::onhost::{Audience, InUse, MountAccess};
 
     pub struct Mounted {
         pub id: u64,
@@ -122,7 +122,7 @@ pub(crate) mod onhost {
         })
     }
 
-    pub fn mount_fuse(dir: &Path, _: MountAccess) -> Result<OwnedFd> {
+    pub fn mount_fuse(dir: &Path, _: MountAccess, _: Audience) -> Result<OwnedFd> {
         let no = std::io::Error::from_raw_os_error(libc::ENOSYS);
         Err(failed(&format!("mount {}", dir.display()), &no))
     }

@@ -177,6 +177,7 @@ impl Runtime {
                 writers: Writers::None,
                 staging: StagingUse::Abandoned,
                 version: interrupted_version(lost(&left.jobs)),
+                since: None,
                 on_quota: OnQuota::KeepAside,
                 stop,
             };

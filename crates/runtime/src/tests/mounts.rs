@@ -13,6 +13,7 @@ impl PlainHome {
             dir: &dir,
             driver: MountDriver::Overlay,
             autocommit,
+            audience: avfs_sandbox::onhost::Audience::User,
         };
         let slot = self.runtime.slot(self.vault().id);
         slot.mount(&self.runtime, &showing).map(|()| dir)

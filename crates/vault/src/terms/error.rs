@@ -23,6 +23,11 @@ pub enum Error {
     CheckpointExists { name: CheckpointName },
     #[error("checkpoint '{name}' was asked for and is not dropped automatically")]
     CheckpointNotAutomatic { name: CheckpointName },
+    #[error("forks began with checkpoint '{name}': {}", listed(forks))]
+    CheckpointHasForks {
+        name: CheckpointName,
+        forks: Vec<VaultName>,
+    },
     #[error("vault '{vault}' has no version {number}")]
     VersionNotFound { vault: VaultName, number: u64 },
     #[error("{path}: no such file or directory")]
@@ -124,4 +129,19 @@ impl avfs_store::Failure for Error {
 fn at(path: &Option<VaultPath>) -> String {
     path.as_ref()
         .map_or(String::new(), |path| format!(" at {path}"))
+}
+
+/// How many names an error tells.
+const NAMES_MAX: usize = 10;
+
+fn listed(names: &[VaultName]) -> String {
+    let shown: Vec<&str> = names
+        .iter()
+        .take(NAMES_MAX)
+        .map(VaultName::as_str)
+        .collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }

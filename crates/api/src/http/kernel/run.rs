@@ -113,7 +113,7 @@ impl Alone {
 
     async fn create(&self) -> Result<(), Failure> {
         let name = self.name.clone();
-        self.asks.ask("", VaultCreate { name }).await.map(drop)
+        self.asks.ask("", VaultCreate::named(name)).await.map(drop)
     }
 
     /// Whatever becomes of the command, nothing of it stays.

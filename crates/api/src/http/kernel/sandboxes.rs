@@ -130,7 +130,7 @@ pub(in crate::http) async fn create(asker: Asker) -> Result<Response, Failure> {
     let (asks, create) = asker.read::<Create>().await?;
     no_image(create.image.as_deref())?;
     let name = create.name;
-    asks.ask("", VaultCreate { name: name.clone() }).await?;
+    asks.ask("", VaultCreate::named(name.clone())).await?;
     let profile = create.profile.map(serde_json::to_value);
     let profile = profile.and_then(|it| Some(it.ok()?.as_str()?.to_owned()));
     let marks = [

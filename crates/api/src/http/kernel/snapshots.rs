@@ -88,7 +88,9 @@ pub(in crate::http) async fn remove(
 ) -> Result<Response, Failure> {
     let asks = asker.asks();
     let (sandbox, _) = named(&asks, &name).await?;
-    let deleted = asks.ask(&sandbox, CheckpointDelete { name }).await?;
+    let deleted = asks
+        .ask(&sandbox, CheckpointDelete { name, force: true })
+        .await?;
     Ok(done(format!("Snapshot '{}' deleted", deleted.name)))
 }
 

@@ -100,7 +100,7 @@ impl Asked for VaultTool {
             VaultAction::Info => info(hands, &vault).await?,
             VaultAction::Log => log(hands, &vault).await?,
             VaultAction::Create => {
-                let created = hands.ask("", &VaultCreate { name: name? }).await?;
+                let created = hands.ask("", &VaultCreate::named(name?)).await?;
                 done(format!("created {}", created.created))
             }
             VaultAction::Fork => {
@@ -255,8 +255,9 @@ impl Asked for CheckpointTool {
             }
             CheckpointAction::List => list_checkpoints(hands, &vault).await?,
             CheckpointAction::Delete => {
-                let name = self.named()?;
-                let deleted = hands.ask(&vault, &CheckpointDelete { name }).await?;
+                // A tool has no flag for it, and the forks stay.
+                let (name, force) = (self.named()?, true);
+                let deleted = hands.ask(&vault, &CheckpointDelete { name, force }).await?;
                 checkpoint_done(format!("deleted {}", deleted.name))
             }
             CheckpointAction::Diff => self.diff(hands, &vault, &mut links).await?,

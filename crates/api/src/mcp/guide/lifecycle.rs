@@ -56,7 +56,7 @@ impl Asked for Create {
             disk_gb: self.disk_gb,
         };
         let name = self.name.unwrap_or_else(|| fresh_name("workspace"));
-        hands.ask("", &VaultCreate { name: name.clone() }).await?;
+        hands.ask("", &VaultCreate::named(name.clone())).await?;
         if self.allow_internet
             && let Err(refused) = network::internet(hands, &name, &[]).await
         {
@@ -424,7 +424,7 @@ impl Asked for Prepare {
             }
         } else {
             let name = self.name.clone();
-            hands.ask("", &VaultCreate { name }).await?;
+            hands.ask("", &VaultCreate::named(name)).await?;
         }
         if let Some(url) = &self.git_url {
             let clone = GitClone {

@@ -177,7 +177,9 @@ impl Asked for Delete {
     async fn run(self, hands: &Hands) -> Result<Plain, Failure> {
         let vault = self.workspace_id.name(hands).await?;
         let name = self.snapshot_name;
-        let deleted = hands.ask(&vault, &CheckpointDelete { name }).await?;
+        let deleted = hands
+            .ask(&vault, &CheckpointDelete { name, force: true })
+            .await?;
         Ok(Plain(format!("Snapshot {} deleted", deleted.name)))
     }
 }

@@ -136,7 +136,7 @@ impl Asked for Run {
             ..self.command.request()
         };
         let name = fresh_name("run");
-        hands.ask("", &VaultCreate { name: name.clone() }).await?;
+        hands.ask("", &VaultCreate::named(name.clone())).await?;
         let ran = hands.run(&name, &exec).await;
         // Whatever became of the command, nothing of it stays.
         let removed = hands.ask(&name, &VaultDelete { force: true }).await;

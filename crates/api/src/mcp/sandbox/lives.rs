@@ -32,7 +32,7 @@ impl Asked for Create {
     async fn run(self, hands: &Hands) -> Result<Plain, Failure> {
         no_image(self.image.as_deref())?;
         let image = self.image.unwrap_or_else(|| "host".into());
-        let created = hands.ask("", &VaultCreate { name: self.name }).await?;
+        let created = hands.ask("", &VaultCreate::named(self.name)).await?;
         let name = created.created;
         Ok(Plain(format!(
             "Sandbox '{name}' created and started with image '{image}'"

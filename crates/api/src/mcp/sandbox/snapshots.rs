@@ -142,7 +142,9 @@ impl Asked for Delete {
     async fn run(self, hands: &Hands) -> Result<Plain, Failure> {
         let (sandbox, snapshot) = named(hands, &self.name).await?;
         let name = snapshot.name;
-        let deleted = hands.ask(&sandbox, &CheckpointDelete { name }).await?;
+        let deleted = hands
+            .ask(&sandbox, &CheckpointDelete { name, force: true })
+            .await?;
         Ok(Plain(format!("Snapshot '{}' deleted", deleted.name)))
     }
 }

@@ -90,9 +90,7 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     let mut scene = Scene::new(stage, ORIGINAL)?;
     let (_, took) = scene.ask(&Daemon {})?;
     step("(the daemon starts on demand)", took, "")?;
-    let created = VaultCreate {
-        name: ORIGINAL.into(),
-    };
+    let created = VaultCreate::named(ORIGINAL);
     step("avfs vault create demo", scene.ask(&created)?.1, "")?;
     let request = Import {
         host_dir: stage.project_dir().to_string_lossy().into_owned().into(),

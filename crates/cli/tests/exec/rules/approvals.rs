@@ -1,6 +1,6 @@
 //! An approval lets one command run once, as it was shown, and nothing else.
 
-use super::{DEPLOY, approved, approves, asks, guarded, home, homes, refused, text, with_approval};
+use super::{DEPLOY, approved, approves, asks, guarded, home, homes, text, unfit, with_approval};
 use avfs_testkit::Person;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ fn an_approval_is_used_once() {
     for home in homes() {
         guarded(&home);
         let id = asks(&home, &DEPLOY);
-        refused(&home, &id, &DEPLOY, "NeedsApproval", "nobody has answered");
+        unfit(&home, &id, &DEPLOY, "needs_approval", "nobody has answered");
         approves(&home, &id, &[]);
         let ran = with_approval(&home, &id, &DEPLOY)["result"].clone();
         assert_eq!(ran["status"], "exited", "{ran:#}");
@@ -21,7 +21,7 @@ fn an_approval_is_used_once() {
             "there is a way back: {ran:#}"
         );
         assert_eq!(home.ok(&["cat", "/workspace/out"]), "deployed\n");
-        refused(&home, &id, &DEPLOY, "Denied", "used already");
+        unfit(&home, &id, &DEPLOY, "denied", "used already");
     }
 }
 
@@ -32,7 +32,7 @@ fn an_approval_expires() {
     let id = asks(&home, &DEPLOY);
     approves(&home, &id, &["--expires", "1s"]);
     std::thread::sleep(Duration::from_millis(2100));
-    refused(&home, &id, &DEPLOY, "Denied", "expired");
+    unfit(&home, &id, &DEPLOY, "denied", "expired");
     let listed = home.json(&["approval", "list", "--all"]);
     assert_eq!(listed["approvals"][0]["state"], "expired");
     let watch = home.json(&["approval", "watch"]);
@@ -60,14 +60,14 @@ fn an_approval_is_for_one_command_directory_and_environment() {
         vec!["--disk", "10m", "--", "sh", "deploy.sh"],
         vec!["--checkpoint", "mine", "--", "sh", "deploy.sh"],
     ] {
-        refused(&home, &id, &words, "Denied", "another command");
+        unfit(&home, &id, &words, "denied", "another command");
     }
     home.ok(&["vault", "set", "env.A=b"]);
-    refused(&home, &id, &DEPLOY, "Denied", "another command");
+    unfit(&home, &id, &DEPLOY, "denied", "another command");
     home.ok(&["vault", "unset", "env.A"]);
     // Neither is it for what the vault's list becomes afterwards.
     home.ok(&["network", "allow", "b.example.test"]);
-    refused(&home, &id, &DEPLOY, "Denied", "another command");
+    unfit(&home, &id, &DEPLOY, "denied", "another command");
     home.ok(&["network", "deny", "b.example.test"]);
     // What was approved still can be had.
     assert_eq!(with_approval(&home, &id, &DEPLOY)["result"]["exit_code"], 0);
@@ -79,7 +79,7 @@ fn an_approval_is_for_one_content_of_the_script() {
     guarded(&home);
     let id = approved(&home);
     home.ok(&["write", "/workspace/deploy.sh", "echo evil"]);
-    refused(&home, &id, &DEPLOY, "Conflict", "has changed since");
+    unfit(&home, &id, &DEPLOY, "denied", "has changed since");
 
     // What is read from outside cannot be looked at, so it cannot be approved.
     let envelope = home.json(&["proxy", "exec", "--stdin", "--", "sh"]);
@@ -94,7 +94,7 @@ fn an_approval_survives_no_fork() {
     guarded(&home);
     let id = approved(&home);
     home.ok(&["vault", "fork", "v", "w", "--use"]);
-    refused(&home, &id, &DEPLOY, "Denied", "another vault");
+    unfit(&home, &id, &DEPLOY, "denied", "another vault");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_approval_survives_no_restore() {
     let id = approved(&home);
     home.ok(&["write", "/workspace/x", "y"]);
     home.ok(&["checkpoint", "restore", "here"]);
-    refused(&home, &id, &DEPLOY, "Conflict", "has changed since");
+    unfit(&home, &id, &DEPLOY, "denied", "has changed since");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn requests_do_not_pile_up() {
     let listed = home.json(&["approval", "list"]);
     assert_eq!(listed["approvals"].as_array().unwrap().len(), 16);
     home.ok(&["approval", "deny", &first]);
-    refused(&home, &first, &DEPLOY, "Denied", "denied");
+    unfit(&home, &first, &DEPLOY, "denied", "denied");
     asks(&home, &["--", "sh", "more"]);
 }
 

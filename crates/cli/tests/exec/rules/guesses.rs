@@ -1,6 +1,6 @@
 //! The passphrase cannot be guessed: neither one after the other, nor many at a time, nor with another daemon.
 
-use super::{DEPLOY, asks, guarded, home, homes, refused, set_up};
+use super::{DEPLOY, asks, guarded, home, homes, set_up, unfit};
 use avfs_testkit::{Home, Person};
 
 #[test]
@@ -25,7 +25,7 @@ fn a_wrong_passphrase_approves_nothing_and_cannot_be_guessed_for_long() {
         !status.success() && said.contains("too many"),
         "{status}: {said}"
     );
-    refused(&home, &id, &DEPLOY, "NeedsApproval", "nobody");
+    unfit(&home, &id, &DEPLOY, "needs_approval", "nobody");
 }
 
 #[test]

@@ -27,7 +27,9 @@ fn a_job_is_approved_once() {
             "{waited:#}"
         );
         assert_eq!(home.ok(&["cat", "/workspace/out"]), "deployed\n");
-        assert_eq!(start(&home, &with)["error"], "Denied", "it is used up");
+        let again = start(&home, &with);
+        assert_eq!(again["result"]["status"], "denied", "{again:#}");
+        assert!(text(&again["result"], "reason").contains("used already"));
         let typed = [&["--tty", "--size", "80x24"], &DEPLOY[..]].concat();
         let refused = start(&home, &typed);
         let reason = text(&refused["result"], "reason");

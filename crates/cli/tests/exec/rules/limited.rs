@@ -179,3 +179,29 @@ fn a_limit_is_not_got_around_by_what_is_current_or_by_a_second_vault() {
     home.ok(&["vault", "create", "mine"]);
     assert!(is_limited(&mine("GET", &poll, "")));
 }
+
+#[test]
+fn an_id_leads_no_further_than_a_name() {
+    let home = home();
+    home.ok(&["vault", "create", "mine"]);
+    home.ok(&["vault", "create", "other"]);
+    let id = |name: &str| text(&home.json(&["vault", "info", name]), "id").to_owned();
+    let (mine, other) = (id("mine"), id("other"));
+    let unknown = "01a1de36-3b62-77b2-8258-ad8380643645";
+    let socket = home.socket();
+    let get = |address: &str| ask(&socket, "avfs-vaults: mine", "GET", address, "");
+    assert_eq!(get(&format!("/v1/vaults/{mine}")).0, 200);
+    assert_eq!(get(&format!("/v1/jobs?vault={mine}")).0, 200);
+    for id in [other.as_str(), unknown] {
+        for address in [
+            format!("/v1/vaults/{id}"),
+            format!("/v1/jobs?vault={id}"),
+            format!("/v1/journal?vault={id}"),
+            format!("/v1/approvals?vault={id}"),
+            format!("/v1/vaults/mine/diff?from=vault:{id}&to=HEAD"),
+        ] {
+            let answer = get(&address);
+            assert!(is_limited(&answer), "{address}: {answer:?}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Rules, classes and approvals, through the real binary.
 
+mod always;
 mod approvals;
 mod class;
 mod files;
@@ -109,6 +110,19 @@ fn with_approval(home: &Home, id: &str, words: &[&str]) -> Value {
     let mut all = vec!["proxy", "exec", "--approval", id];
     all.extend(words);
     home.json(&all)
+}
+
+/// Runs a command with an approval that is not for it, or not any more: it is reported with this status and these words,
+/// and exits with 126.
+#[track_caller]
+fn unfit(home: &Home, id: &str, words: &[&str], status: &str, why: &str) {
+    let answer = with_approval(home, id, words);
+    let result = &answer["result"];
+    assert_eq!(result["status"], status, "{answer:#}");
+    assert!(text(result, "reason").contains(why), "{answer:#}");
+    assert_eq!(answer["success"], false, "{answer:#}");
+    let ended = home.avfs(&[&["exec", "--approval", id], words].concat());
+    assert_eq!(ended.status.code(), Some(126), "{ended:?}");
 }
 
 /// Runs a command with an approval; it must be refused with this kind of error and these words.

@@ -1,6 +1,6 @@
 //! A command that is tried before it is approved: what the approver sees is what is published.
 
-use super::{DEPLOY, approves, guarded, home, homes, refused, with_approval};
+use super::{DEPLOY, approves, guarded, home, homes, unfit, with_approval};
 use serde_json::Value;
 
 fn speculates(home: &avfs_testkit::Home) -> (String, Value) {
@@ -65,7 +65,7 @@ fn what_was_tried_is_shown_and_published_byte_for_byte() {
         );
         let out = home.ok(&["cat", "/workspace/out"]);
         assert_eq!(out.lines().collect::<Vec<_>>(), added);
-        refused(&home, &id, &DEPLOY, "Denied", "used already");
+        unfit(&home, &id, &DEPLOY, "denied", "used already");
     }
 }
 
@@ -93,7 +93,7 @@ fn what_was_tried_on_another_state_is_not_published() {
     let (id, _) = speculates(&home);
     approves(&home, &id, &[]);
     home.ok(&["write", "/workspace/other", "x"]);
-    refused(&home, &id, &DEPLOY, "Conflict", "has changed since");
+    unfit(&home, &id, &DEPLOY, "denied", "has changed since");
     assert!(!home.avfs(&["cat", "/workspace/out"]).status.success());
 }
 

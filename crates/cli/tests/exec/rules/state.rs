@@ -271,7 +271,7 @@ fn an_approved_fork_and_an_approved_look_have_the_state_that_was_shown() {
         let id = asks(&home, &words);
         approves(&home, &id, &[]);
         home.ok(&["write", "/workspace/deploy.sh", "echo evil"]);
-        super::refused(&home, &id, &words, "Conflict", "has changed since");
+        super::unfit(&home, &id, &words, "denied", "has changed since");
     }
 }
 

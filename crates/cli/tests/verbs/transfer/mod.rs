@@ -8,6 +8,7 @@ mod exports;
 mod hooks;
 mod imports;
 mod leftovers;
+mod one_file;
 
 use avfs_testkit::Home;
 use serde_json::Value;

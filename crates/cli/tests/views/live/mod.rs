@@ -2,6 +2,7 @@
 
 mod commits;
 mod documents;
+mod mount_options;
 mod mounts;
 mod mounts_lost;
 mod overlap;

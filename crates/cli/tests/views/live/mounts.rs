@@ -437,8 +437,20 @@ fn without_fusermount3_the_package_is_named() {
     let dir = home.path().join("m");
     let said = run(&["mount", text(&dir)]);
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(said.contains("fusermount3 is not installed"), "{said}");
-    assert!(said.contains("apt-get install fuse3"), "{said}");
+    let package = "fuse3 is not installed: apt-get install fuse3";
+    assert!(said.contains(package), "{said}");
+    // With a directory on it that cannot be searched, the kernel says "Permission denied" instead.
+    run(&["daemon", "stop"]);
+    let closed = home.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let path = format!("{}:{}", text(&closed), text(&tools));
+    let said = home
+        .command(&["mount", text(&dir)])
+        .env("PATH", path)
+        .output();
+    let said = String::from_utf8_lossy(&said.unwrap().stderr).into_owned();
+    assert!(said.contains(package), "{said}");
 }
 
 #[test]

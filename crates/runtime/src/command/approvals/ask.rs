@@ -5,7 +5,7 @@ use std::time::Duration;
 use avfs_policy::Decision;
 use avfs_vault::{
     Approval, ApprovalId, ApprovalState, ApprovalUse, Error as VaultError, JournalEvent,
-    NewApproval, NewJournalEntry,
+    NewApproval, NewJournalEntry, Unfit,
 };
 use serde_json::json;
 
@@ -53,7 +53,10 @@ impl Asking {
 
     /// Goes on with an approval that was given before.
     fn bring(self, id: ApprovalId) -> Result<Answer> {
-        let binding = binding::binding(&self.call)?;
+        let binding = match binding::binding(&self.call) {
+            Ok(binding) => binding,
+            Err(error) => return self.pending(Err(error)),
+        };
         let grant = self.grant(id, binding);
         if let Some(tried) = self.call.runtime.inner.vaults.speculation(id)? {
             return self.publish(grant, tried);
@@ -134,16 +137,40 @@ impl Asking {
         self.report(ExecStatus::NeedsApproval, approval)
     }
 
+    /// The report of a command whose approval is not for it, or not any more.
+    pub fn unfit(self, error: Error) -> Result<ExecReport> {
+        let status = match &error {
+            Error::Vault(VaultError::ApprovalUnfit {
+                reason: Unfit::Pending,
+                ..
+            }) => ExecStatus::NeedsApproval,
+            Error::Vault(
+                VaultError::ApprovalUnfit { .. } | VaultError::ApprovalNotFound { .. },
+            ) => ExecStatus::Denied,
+            _ => return Err(error),
+        };
+        let refused = ApprovalReport::Refused {
+            reason: error.to_string(),
+            hint: error.hint(),
+        };
+        self.report_of(status, refused)
+    }
+
     pub(super) fn report(self, status: ExecStatus, approval: ApprovalReport) -> Result<Answer> {
+        let report = self.report_of(status, approval)?;
+        Ok(Answer::Reported(Box::new(report)))
+    }
+
+    fn report_of(self, status: ExecStatus, approval: ApprovalReport) -> Result<ExecReport> {
         self.call
             .record(JournalEvent::ExecRefused, &self.decision)?;
         let set_up = self.call.runtime.approval_is_set_up()?;
         let report = self.call.report_base(self.decision, status, self.timings);
-        Ok(Answer::Reported(Box::new(ExecReport {
+        Ok(ExecReport {
             approval: Some(approval),
             approver_set_up: set_up,
             ..report
-        })))
+        })
     }
 
     pub(super) fn grant(&self, id: ApprovalId, binding: [u8; 32]) -> Grant {
@@ -165,6 +192,18 @@ impl Asking {
             timings: self.timings,
             admission: Admission::Alone(Alone::Approved(grant)),
         }))
+    }
+}
+
+impl Permitted {
+    /// An approval that does not fit is told in the command's report; any other error is the caller's.
+    pub fn unfit(self, error: Error) -> Result<ExecReport> {
+        let asking = Asking {
+            call: self.call,
+            decision: self.decision,
+            timings: self.timings,
+        };
+        asking.unfit(error)
     }
 }
 

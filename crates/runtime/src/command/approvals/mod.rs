@@ -44,6 +44,8 @@ pub struct ApprovalInfo {
     pub approval: Approval,
     /// None when the vault is gone.
     pub vault: Option<VaultName>,
+    /// Whether it waits, and the vault is not as it was when it was asked for, or is gone.
+    pub stale: bool,
     pub speculated: bool,
 }
 
@@ -202,6 +204,10 @@ impl Session {
         let vault = self.inner.vaults.by_id(approval.vault).ok();
         Ok(ApprovalInfo {
             speculated: self.inner.vaults.speculation(approval.id)?.is_some(),
+            stale: approval.state == ApprovalState::Pending
+                && vault
+                    .as_ref()
+                    .is_none_or(|vault| vault.head != approval.root),
             vault: vault.map(|vault| vault.name),
             approval,
         })

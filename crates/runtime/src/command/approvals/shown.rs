@@ -72,6 +72,7 @@ pub(crate) fn request(call: &Call, decision: &Decision) -> Value {
         "terms": terms(call),
         "categories": categories,
         "rule": decision.rule,
+        "smallest_rule": decision.smallest_rule,
         "reason": decision.reason.as_deref().map(|reason| safe(reason.as_bytes())),
     })
 }

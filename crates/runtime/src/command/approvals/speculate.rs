@@ -2,7 +2,9 @@
 //! did is shown to the approver, and is what is published if it is approved; nothing runs a second time.
 
 use avfs_policy::HostList;
-use avfs_vault::{Cause, CheckpointOrigin, ExecId, NewVersion, RootId, Speculation};
+use avfs_vault::{
+    Cause, CheckpointLabel, CheckpointOrigin, ExecId, NewVersion, RootId, Speculation,
+};
 use serde_json::json;
 
 use super::ask::{Answer, Asking, Grant};
@@ -145,7 +147,12 @@ impl Asking {
                 CheckpointMode::Auto | CheckpointMode::Never => (None, None),
             };
             let by = &call.by();
-            let save = |origin| vaults.save_checkpoint(vault.id, name, vault.head, origin, by);
+            let description = call.before();
+            let label = CheckpointLabel {
+                name,
+                description: description.as_ref(),
+            };
+            let save = |origin| vaults.save_checkpoint(vault.id, label, vault.head, origin, by);
             let checkpoint = origin.map(save).transpose()?;
             let mut details = call.details(&decision);
             details["approval"] = json!(grant.id.to_string());
@@ -159,8 +166,18 @@ impl Asking {
             };
             let version = vaults.publish(vault.id, approval.root, tried.root, version)?;
             Ok((approval, checkpoint, version.number))
-        })?;
-        let (approval, checkpoint, number) = published;
+        });
+        let (approval, checkpoint, number) = match published {
+            Ok(published) => published,
+            Err(error) => {
+                let asking = Asking {
+                    call,
+                    decision,
+                    timings,
+                };
+                return Ok(Answer::Reported(Box::new(asking.unfit(error)?)));
+            }
+        };
         let outcome = SessionOutcome {
             after: tried.root,
             ..SessionOutcome::nothing(approval.root)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_sandbox::OverlayPlan;
-use avfs_sandbox::onhost::{InUse, MountAccess};
+use avfs_sandbox::onhost::{Audience, InUse, MountAccess};
 use avfs_vault::{Quota, RootId, Vault, VaultName};
 use avfs_view::{
     Access, HashCache, Layer, LensRoot, Owners, Quiet, ReadWrite, ReadWritePlan, Room,
@@ -48,6 +48,7 @@ pub(crate) struct Showing<'a> {
     pub dir: &'a Path,
     pub driver: MountDriver,
     pub autocommit: Option<Duration>,
+    pub audience: Audience,
 }
 
 impl HostMount {
@@ -241,7 +242,7 @@ fn serve(
                 room: room(runtime, vault)?,
                 ..plan(runtime, engine, vault.head)
             };
-            let device = onhost::mount_fuse(dir, MountAccess::ReadWrite)?;
+            let device = onhost::mount_fuse(dir, MountAccess::ReadWrite, showing.audience)?;
             let served = ReadWrite::serve(device, plan)?;
             (mount_id(dir)?, Served::Fuse(served), None, dir.to_owned())
         }

@@ -139,6 +139,7 @@ impl Slot {
                 writers: Writers::None,
                 staging: StagingUse::InUse,
                 version: interrupted_version(json!({ "why": "the quota kept it out" })),
+                since: None,
                 on_quota: OnQuota::KeepAside,
                 stop: &stop,
             };

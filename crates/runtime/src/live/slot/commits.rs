@@ -70,12 +70,14 @@ impl ExecSession {
             Seat::Shared { slot, exec } => slot.leave(&self.runtime, exec, version, stop),
             Seat::Apart { view, vault } => {
                 view.close()?.in_background();
+                let mut details = version.details;
+                details["changed_paths"] = json!(0);
                 self.runtime.inner.vaults.record(NewJournalEntry {
                     vault: Some(vault),
                     exec: version.exec,
                     principal: version.by,
                     operation: version.cause.into(),
-                    details: version.details,
+                    details,
                 })?;
                 Ok(SessionOutcome::nothing(self.before))
             }
@@ -125,7 +127,7 @@ impl Slot {
         let committed = if lost {
             self.salvage(runtime, &mut state, Some(version))
         } else {
-            self.commit_unless(runtime, &mut state, version, stop)
+            self.commit_of(runtime, &mut state, version, Some(left.before), stop)
         };
         let committed = committed.map_err(|error| self.as_uncommitted(runtime, error))?;
         if left.sharing == Sharing::Alone {
@@ -219,6 +221,18 @@ impl Slot {
         version: NewVersion,
         stop: Stop<'_>,
     ) -> Result<Committed> {
+        self.commit_of(runtime, state, version, None, stop)
+    }
+
+    /// Commits the work of a command that began with `since`, unless it is stopped.
+    fn commit_of(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: NewVersion,
+        since: Option<RootId>,
+        stop: Stop<'_>,
+    ) -> Result<Committed> {
         let stop = || stop() || runtime.is_over() || self.halts.any();
         let Some(live) = &mut state.live else {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
@@ -239,6 +253,7 @@ impl Slot {
                 writers,
                 staging: StagingUse::InUse,
                 version: version.clone(),
+                since,
                 on_quota: OnQuota::Refuse,
                 stop: &stop,
             };

@@ -218,6 +218,7 @@ impl Slot {
                 writers: Writers::None,
                 staging: StagingUse::Abandoned,
                 version: version.clone(),
+                since: None,
                 on_quota: OnQuota::KeepAside,
                 stop,
             };

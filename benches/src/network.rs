@@ -81,7 +81,7 @@ fn download(bed: &Bed, scheme: &str, port: u16) -> (f64, f64) {
                 "curl -sSk --noproxy '*' -o /dev/null -w '%{{speed_download}}' {scheme}://{host}:{port}/"
             )
         };
-        direct.push(number(&host(&at("127.0.0.1"))));
+        direct.push(number(host(&at("127.0.0.1"))));
         inside.push(number(&bed.shell("listed", &at(NAME)).result.stdout));
     }
     (median(direct) / 1e6, median(inside) / 1e6)

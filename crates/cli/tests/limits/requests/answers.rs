@@ -112,7 +112,8 @@ fn an_edit_does_not_multiply() {
 #[test]
 fn a_report_of_very_many_changes_is_short_and_true() {
     for home in Home::of_every_user_with_vault(AVFS) {
-        let made = home.shell("mkdir -p /d/a ~/h && cd /d/a && seq 12000 | xargs touch && cd ~/h && seq 11000 | xargs touch");
+        let text = "mkdir -p /d/a ~/h && cd /d/a && seq 12000 | xargs touch && cd ~/h && seq 11000 | xargs touch";
+        let made = home.json(&["exec", "--changes-limit", "10000", "--shell", text]);
         let result = &made["result"];
         assert_eq!(result["exit_code"], 0, "{:.2000}", made.to_string());
         let listed = |key: &str| result[key].as_array().unwrap().len();
@@ -144,9 +145,8 @@ fn a_report_of_very_many_changes_is_short_and_true() {
 #[test]
 fn long_paths_fill_an_answer_sooner() {
     for home in Home::of_every_user_with_vault(AVFS) {
-        let made = home.shell(
-            "d=$(printf 'n%.0s' $(seq 200)); for i in $(seq 19); do mkdir $d && cd $d; done; seq 1500 | xargs touch",
-        );
+        let text = "d=$(printf 'n%.0s' $(seq 200)); for i in $(seq 19); do mkdir $d && cd $d; done; seq 1500 | xargs touch";
+        let made = home.json(&["exec", "--changes-limit", "10000", "--shell", text]);
         let result = &made["result"];
         assert_eq!(result["changes_total"], 1_519, "as {}", home.user());
         assert_eq!(result["changes_truncated"], true);

@@ -197,9 +197,7 @@ fn with_session(verb: Verb, session: &mut Session, output: Output) -> Result<u8>
         | Verb::Shell
         | Verb::Doctor(_)
         | Verb::Demo
-        | Verb::Daemon(_) => {
-            unreachable!("answered before a session is opened")
-        }
+        | Verb::Daemon(_) => unreachable!("answered before a session is opened"),
     };
     done.map(|()| exit::OK)
 }

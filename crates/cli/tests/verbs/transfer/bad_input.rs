@@ -13,15 +13,16 @@ fn sources_and_places_that_make_no_sense() {
     with_vault(AVFS, |home| {
         project(home);
         fs::write(at(home, "text"), "no archive").unwrap();
-        fs::write(at(home, "long"), "no archive ".repeat(100)).unwrap();
+        fs::write(at(home, "text.tar"), "no archive").unwrap();
+        fs::write(at(home, "long.tar"), "no archive ".repeat(100)).unwrap();
         home.ok(&["write", "/file", "x"]);
         home.ok(&["ln", "-s", "loop", "/loop"]);
         let before = state(home);
         let (name, path) = (format!("/{}", "x".repeat(256)), "/abc".repeat(1024));
         for (words, kind) in [
             (&["import", "nope"][..], "NotFound"),
-            (&["import", "text"], "Invalid"),
-            (&["import", "long"], "Invalid"),
+            (&["import", "text.tar"], "Invalid"),
+            (&["import", "long.tar"], "Invalid"),
             (&["import", "/dev/null"], "Invalid"),
             (&["import", "text/below"], "Invalid"),
             (&["import", "project", "/file"], "Invalid"),

@@ -61,11 +61,11 @@ pub use command::approvals::{
     APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, ChangedSince, Proof, Shown,
     SpeculationDetails, safe,
 };
-pub use command::call::ExecCommand;
+pub use command::call::{ExecCommand, ExecRequest};
 pub use command::capture::HeldOutput;
 pub use command::control::Control;
 pub use command::defaults::DefaultKey;
-pub use command::exec::ExecRequest;
+
 pub use command::inspection::{InspectChange, Inspection};
 pub use command::mode::Mode;
 pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};

@@ -3,6 +3,9 @@
 //! Who may lie: a sandbox, about what it wants and about how fast it reads; a host, about lengths and about what may be kept;
 //! the disk. Each request here is made by a sandbox of its own, so nothing but what is kept is shared.
 
+mod room;
+mod waiting;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -412,125 +415,6 @@ fn a_cut_download_and_damage_are_misses() {
         std::fs::write(&place.bodies()[0], "x").unwrap();
         assert_eq!(place.cache.check(), 1);
         assert_eq!(place.cache.usage().answers, 0);
-    });
-}
-
-/// A gate with as many openings as are sent.
-fn gate() -> (Sender<()>, Option<Gate>) {
-    let (opens, gate) = channel();
-    (opens, Some(Arc::new(Mutex::new(gate))))
-}
-
-#[test]
-fn many_wait_for_one_download_and_a_slow_client_keeps_nobody() {
-    alone(
-        "cache::many_wait_for_one_download_and_a_slow_client_keeps_nobody",
-        || {
-            let place = place(64 * MIB);
-            let (opens, gate) = gate();
-            let body = vec![7; 4 << 20];
-            let sent = body.clone();
-            let registry = Registry::start(move |_| {
-                let mut script = script(GOOD, &sent);
-                script.pieces = sent.chunks(1 << 20).map(<[u8]>::to_vec).collect();
-                script.gate = gate.clone();
-                script
-            });
-            // The first one never reads.
-            let (slow, _guard) = place.sandbox(registries());
-            let unread = ask(&slow, HOST, "/f", "");
-            let others: Vec<_> = (0..9).map(|_| place.sandbox(registries())).collect();
-            let mut streams: Vec<TcpStream> = others
-                .iter()
-                .map(|(sandbox, _)| ask(sandbox, HOST, "/f", ""))
-                .collect();
-            opens.send(()).unwrap();
-            // A part is there for all before the rest has come.
-            for stream in &mut streams {
-                head(stream);
-                let mut part = vec![0; 1 << 20];
-                stream.read_exact(&mut part).unwrap();
-            }
-            (0..3).for_each(|_| opens.send(()).unwrap());
-            for stream in &mut streams {
-                let mut rest = Vec::new();
-                stream.read_to_end(&mut rest).unwrap();
-                assert_eq!(rest.len(), 3 << 20);
-            }
-            assert_eq!(registry.count(), 1);
-            drop(unread);
-            let (_, all, kept) = place.get("/f", "");
-            assert_eq!((all == body, kept), (true, 4 << 20));
-            assert_eq!(registry.count(), 1);
-        },
-    );
-}
-
-#[test]
-fn another_takes_over_when_the_first_goes() {
-    alone("cache::another_takes_over_when_the_first_goes", || {
-        let place = place(16 * MIB);
-        let (asks, asked) = channel();
-        let (answers, answer) = channel::<()>();
-        let (asks, answer) = (Mutex::new(asks), Mutex::new(answer));
-        let registry = Registry::start(move |_| {
-            asks.lock().unwrap().send(()).unwrap();
-            answer.lock().unwrap().recv().unwrap();
-            script(GOOD, b"late")
-        });
-        let (first, guard) = place.sandbox(registries());
-        let leaving = ask(&first, HOST, "/f", "");
-        asked.recv().unwrap();
-        let (second, _guard) = place.sandbox(registries());
-        let mut waiting = ask(&second, HOST, "/f", "");
-        // The first one's command ends, and with it its connection.
-        drop((leaving, guard, first));
-        asked.recv().unwrap();
-        (0..2).for_each(|_| answers.send(()).unwrap());
-        let (head, body) = read(&mut waiting);
-        assert_eq!(body, b"late", "{head}");
-        assert_eq!(registry.count(), 2);
-    });
-}
-
-#[test]
-fn without_room_answers_are_passed_on() {
-    alone("cache::without_room_answers_are_passed_on", || {
-        let registry = Registry::start(|head| {
-            let size = head.split(' ').nth(1).unwrap()[1..].parse().unwrap();
-            script(GOOD, &vec![1; size])
-        });
-        let small = place(MIB);
-        // Larger than a part of all may be.
-        for _ in 0..2 {
-            let (_, body, kept) = small.get("/300000", "");
-            assert_eq!((body.len(), kept), (300_000, 0));
-        }
-        assert_eq!(registry.count(), 2);
-        // What was used longest ago goes first.
-        for (at, size) in (1..).zip(["/200001", "/200002", "/200003", "/200004", "/200005"]) {
-            small.get(size, "");
-            small.settled(at);
-        }
-        small.get("/200001", "");
-        small.get("/200006", "");
-        // Five fit.
-        let newest = Instant::now() + LATE;
-        while small.get("/200006", "").2 == 0 && Instant::now() < newest {}
-        small.settled(5);
-        assert!(small.cache.usage().bytes <= MIB);
-        let before = registry.count();
-        let (_, _, kept) = small.get("/200001", "");
-        assert_eq!((kept, registry.count()), (200_001, before));
-        let (_, _, kept) = small.get("/200002", "");
-        assert_eq!((kept, registry.count()), (0, before + 1));
-        // A file is where the directory should be.
-        let blocked = place(MIB);
-        std::fs::write(blocked.dir.path().join("downloads"), "").unwrap();
-        for _ in 0..2 {
-            let (_, body, kept) = blocked.get("/1000", "");
-            assert_eq!((body.len(), kept), (1000, 0));
-        }
     });
 }
 

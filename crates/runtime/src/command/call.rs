@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
+use avfs_sandbox::WindowSize;
 use avfs_vault::{
     Cause, Checkpoint, CheckpointOrigin, Description, ExecId, JournalEvent, NewJournalEntry,
-    NewVersion, Principal, Vault, VaultId, VaultName, VaultPath,
+    NewVersion, Principal, RootId, Vault, VaultId, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::bounds::head_of;
 use crate::command::approvals::safe;
-use crate::command::exec::ExecRequest;
+use crate::command::control::Control;
 use crate::command::inspection::Inspection;
 use crate::command::network::ExecNetwork;
 use crate::command::network_limits::NetworkLimits;
-use crate::command::options::{Branch, CheckpointMode, Terms};
+use crate::command::options::{Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::command::report::{
     Asked, Attempts, Captured, ExecReport, ExecStatus, ExecTerms, Timings,
 };
@@ -31,6 +32,7 @@ use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
 use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
+use crate::runtime::{Runtime, Select};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -55,6 +57,22 @@ pub enum ExecCommand {
     Shell(String),
 }
 
+/// One top-level command that somebody wants run.
+#[derive(Debug)]
+pub struct ExecRequest {
+    pub vault: Select,
+    pub command: ExecCommand,
+    /// Where it starts; without one, `/workspace` if there is one, else `/`.
+    pub cwd: Option<VaultPath>,
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    pub stdin: Stdin,
+    /// A terminal of this size, instead of pipes: what it reads is typed, and all it writes is one stream.
+    pub terminal: Option<WindowSize>,
+    /// What can be done to it while it runs.
+    pub control: Arc<Control>,
+    pub options: ExecOptions,
+}
+
 /// What every step carries along.
 pub(crate) struct Call {
     /// The runtime, in the caller's name.
@@ -73,6 +91,18 @@ pub(crate) struct Call {
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,
+}
+
+impl Runtime {
+    pub(crate) fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
+        let workspace = VaultPath::parse(b"/workspace")?;
+        let entry = self.inner.vaults.trees().entry(head, &workspace)?;
+        Ok(if entry.is_some_and(|entry| entry.is_dir()) {
+            workspace
+        } else {
+            VaultPath::root()
+        })
+    }
 }
 
 impl Call {

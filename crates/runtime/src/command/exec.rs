@@ -3,23 +3,20 @@
 //! Each step takes the one before by value, so a command that was not decided on cannot run, and one
 //! that ran cannot go unreported. What a step holds is undone by its `Drop`.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avfs_policy::{Action, Decision, Request};
-use avfs_sandbox::{Command, Isolation, WindowSize};
-use avfs_vault::{
-    Checkpoint, CheckpointLabel, CheckpointOrigin, ExecId, JournalEvent, RootId, VaultPath,
-};
+use avfs_sandbox::{Command, Isolation};
+use avfs_vault::{Checkpoint, CheckpointLabel, CheckpointOrigin, ExecId, JournalEvent, RootId};
 use serde_json::json;
 
 use crate::command::approvals::{Answer, Asking, Grant};
 use crate::command::branch::Fork;
-use crate::command::call::{Call, ExecCommand};
+use crate::command::call::{Call, ExecRequest};
 use crate::command::check::{check_changes_limit, check_command, check_output_limit};
-use crate::command::control::{Control, check_size};
+use crate::command::control::check_size;
 use crate::command::network::ExecNetwork;
-use crate::command::options::{Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
+use crate::command::options::{Approving, Branch, CheckpointMode, Terms};
 use crate::command::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::command::run::{Assignment, OutputSink, Ran, run};
 use crate::gate::Verb;
@@ -29,25 +26,9 @@ use crate::live::reserve::Reserve;
 use crate::live::shape::Access;
 use crate::live::slot::{ExecSession, SessionOutcome};
 use crate::retried::noting;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::{Error, Result};
-
-/// One top-level command that somebody wants run.
-#[derive(Debug)]
-pub struct ExecRequest {
-    pub vault: Select,
-    pub command: ExecCommand,
-    /// Where it starts; without one, `/workspace` if there is one, else `/`.
-    pub cwd: Option<VaultPath>,
-    pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    pub stdin: Stdin,
-    /// A terminal of this size, instead of pipes: what it reads is typed, and all it writes is one stream.
-    pub terminal: Option<WindowSize>,
-    /// What can be done to it while it runs.
-    pub control: Arc<Control>,
-    pub options: ExecOptions,
-}
 
 /// What came of a request before anything ran.
 pub(crate) enum Permit {
@@ -121,18 +102,6 @@ impl Session {
         // Now, when nothing is under way that an error could disturb.
         call.sandbox_limits().check()?;
         Ok(Resolved { call })
-    }
-}
-
-impl Runtime {
-    pub(crate) fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
-        let workspace = VaultPath::parse(b"/workspace")?;
-        let entry = self.inner.vaults.trees().entry(head, &workspace)?;
-        Ok(if entry.is_some_and(|entry| entry.is_dir()) {
-            workspace
-        } else {
-            VaultPath::root()
-        })
     }
 }
 

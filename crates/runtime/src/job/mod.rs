@@ -21,8 +21,8 @@ pub use self::record::{JobState, KeptReport, Lifetime};
 
 use self::handle::Job;
 use self::record::{Record, load_report, replace};
+use crate::command::call::ExecRequest;
 use crate::command::control::Control;
-use crate::command::exec::ExecRequest;
 use crate::command::report::ExecReport;
 use crate::common::{JobId, Stream};
 use crate::gate::Verb;

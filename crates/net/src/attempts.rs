@@ -88,6 +88,7 @@ impl Attempts {
                     known.count += new.count;
                     known.bytes_in += new.bytes_in;
                     known.bytes_out += new.bytes_out;
+                    known.bytes_kept += new.bytes_kept;
                     known.candidates = new.candidates;
                 }
                 None => self.list.push(new),
@@ -205,9 +206,11 @@ impl Table {
         let more = std::mem::take(&mut self.more);
         let mut list = Vec::new();
         for attempt in self.counts.values_mut() {
-            if (attempt.count, attempt.bytes_in, attempt.bytes_out) != (0, 0, 0) {
+            let bytes = attempt.bytes_in + attempt.bytes_out + attempt.bytes_kept;
+            if attempt.count + bytes > 0 {
                 list.push(attempt.clone());
-                (attempt.count, attempt.bytes_in, attempt.bytes_out) = (0, 0, 0);
+                attempt.count = 0;
+                (attempt.bytes_in, attempt.bytes_out, attempt.bytes_kept) = (0, 0, 0);
             }
         }
         sort(&mut list);

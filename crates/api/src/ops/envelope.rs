@@ -157,14 +157,13 @@ fn output_counts(report: &ExecReport) -> OutputCounts {
 
 fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult {
     let ended = Ended::of(&report.status);
-    let state = state(&ended);
     let changed = report.changed_files();
     let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
     let (cwd, cwd_b64) = items::path(&report.cwd);
     let output = output_counts(&report);
     let approval_id = envelope_approval::id(&report);
     let asked = envelope_approval::reason(&report);
-    let limits = exec_options::limits_in_force(&report);
+    let (state, limits) = (state(&ended), exec_options::limits_in_force(&report));
     let (patch, patch_truncated) = items::patch(report.patch);
     let (stdout, stdout_b64) = to_text(report.stdout.bytes);
     let (stderr, stderr_b64) = to_text(report.stderr.bytes);

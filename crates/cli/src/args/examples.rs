@@ -215,6 +215,10 @@ const EXAMPLES: &[(&str, &str)] = &[
          curl -H \"authorization: Bearer $KEY\" http://127.0.0.1:7070/v1/vaults",
     ),
     (
+        "network cache",
+        "  avfs network cache show\n  avfs network cache clear",
+    ),
+    (
         "network",
         "  avfs network show\n  \
          avfs network allow example.com '*.example.org:8443'\n  \

@@ -33,8 +33,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Running",
         &[
-            "exec", "shell", "proxy", "job", "attach", "output", "git", "network", "port",
-            "secret", "policy", "approval",
+            "exec", "shell", "proxy", "job", "attach", "output", "changes", "git", "network",
+            "port", "secret", "policy", "approval",
         ],
     ),
     ("Sharing", &["mcp", "serve", "service", "key"]),

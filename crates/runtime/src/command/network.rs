@@ -263,6 +263,7 @@ impl Attempts {
                     Some(known) => {
                         known.count += attempt.count;
                         known.sent += attempt.sent;
+                        known.cached += attempt.cached;
                         known.received += attempt.received;
                     }
                     None if full => self.more += 1,

@@ -1,13 +1,18 @@
 //! Connections to the database: ordinary ones, and those of a home in which nothing can be written.
 
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
-use crate::Result;
+use crate::room::Room;
+use crate::{Error, Result};
 
 /// How long somebody waits for a lock of the database.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,6 +54,40 @@ pub fn log_of(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     log.into()
+}
+
+/// The first part of the index of the log, which is in memory that is shared through a file. It has room for all frames of a log that
+/// is moved to the database in time.
+const LOG_INDEX: u64 = 32 << 10;
+
+/// An error where the disk has no room for the index of the log. SQLite makes sure of one block in every 4 KiB of the file. On file
+/// systems with smaller blocks the others may be missing, and whoever touches one of them on a full disk is killed (SIGBUS).
+pub fn check_room_for_index(path: &Path) -> Result<()> {
+    match Room::of(path.parent().unwrap_or(path)).bytes < LOG_INDEX {
+        true => Err(Error::Full),
+        false => Ok(()),
+    }
+}
+
+/// Has all blocks of the index of the log, once a connection has made its file. The answer must be kept until all connections are closed:
+/// a process that closes a file loses its locks on it.
+pub fn fill_index(path: &Path) -> Result<Option<File>> {
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    let index = PathBuf::from(index);
+    let failed = || Error::io("open", &index);
+    let file = match OpenOptions::new().write(true).open(&index) {
+        Ok(file) => file,
+        // Nothing was read yet, or its index is in memory.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed()(error)),
+    };
+    match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, LOG_INDEX) {
+        // Not every file system can.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(Some(file)),
+        Err(Errno::NOSPC | Errno::DQUOT) => Err(Error::Full),
+        Err(errno) => Err(failed()(errno.into())),
+    }
 }
 
 /// The database as a URI that has SQLite take it for a file that nobody can change.

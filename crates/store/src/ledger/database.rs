@@ -1,13 +1,16 @@
 //! The database: one connection that writes, a few that read, and what is done when the disk is full or fails.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError,
+};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use super::connect::{PATIENCE, connect, connect_frozen, log_of};
+use super::connect::{PATIENCE, check_room_for_index, connect, connect_frozen, fill_index, log_of};
 use super::index::{check_format, prepare_schema};
 use super::timer::{Timer, is_sync_failure};
 use super::{Durability, Rows, Transaction};
@@ -27,6 +30,8 @@ pub struct Database {
     readers: Mutex<Vec<Connection>>,
     /// A sync of the log or of the database has failed; shared with the timer.
     sync_failed: Arc<AtomicBool>,
+    /// The index of the log. The last field, so that it is closed after all connections.
+    log_index: OnceLock<File>,
 }
 
 /// What can be done with the database.
@@ -70,12 +75,14 @@ impl Database {
     pub fn open(path: PathBuf) -> Result<Database> {
         check_sqlite()?;
         let sync_failed = Arc::default();
-        let access = Access::Writable(Writable::open(&path, &sync_failed)?);
+        let log_index = OnceLock::new();
+        let writable = Writable::open(&path, &sync_failed, &log_index)?;
         Ok(Database {
             path,
-            access: RwLock::new(access),
+            access: RwLock::new(Access::Writable(writable)),
             readers: Mutex::default(),
             sync_failed,
+            log_index,
         })
     }
 
@@ -89,6 +96,7 @@ impl Database {
             access: RwLock::new(Access::Frozen(why)),
             readers: Mutex::new(vec![connection]),
             sync_failed: Arc::default(),
+            log_index: OnceLock::new(),
         })
     }
 
@@ -123,7 +131,8 @@ impl Database {
         }
         // They lock nothing, so none may be open when somebody writes.
         self.readers().clear();
-        *access = Access::Writable(Writable::open(&self.path, &self.sync_failed)?);
+        let writable = Writable::open(&self.path, &self.sync_failed, &self.log_index)?;
+        *access = Access::Writable(writable);
         Ok(true)
     }
 
@@ -297,10 +306,19 @@ impl Access {
 }
 
 impl Writable {
-    fn open(path: &Path, sync_failed: &Arc<AtomicBool>) -> Result<Writable> {
+    fn open(
+        path: &Path,
+        sync_failed: &Arc<AtomicBool>,
+        log_index: &OnceLock<File>,
+    ) -> Result<Writable> {
         let open = || {
+            check_room_for_index(path)?;
             let writer = Writer::open(path)?;
             prepare_schema(&writer.connection, path)?;
+            if let Some(index) = fill_index(path)? {
+                // A database is opened for writing once.
+                let _ = log_index.set(index);
+            }
             Ok(Writable {
                 writer: Mutex::new(writer),
                 timer: Timer::start(path, sync_failed.clone())?,

@@ -92,7 +92,16 @@ fn confuse(home: &Home, until: Instant) -> u64 {
         let words = ["--vault", &vault];
         let before = scan(home, &words);
         let seed = round.to_string();
-        let command = ["exec", "--", "/usr/bin/python3", "/hostile.py", "/w", &seed];
+        let command = [
+            "exec",
+            "--changes-limit",
+            "10000",
+            "--",
+            "/usr/bin/python3",
+            "/hostile.py",
+            "/w",
+            &seed,
+        ];
         let envelope = home.json(&[&words[..], &command].concat());
         assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
         let after = scan(home, &words);

@@ -1,7 +1,7 @@
 //! Trying a command before anybody approves it: in a throwaway fork, in the namespace sandbox, without network. What it
 //! did is shown to the approver, and is what is published if it is approved; nothing runs a second time.
 
-use avfs_policy::HostList;
+use avfs_policy::{Decision, HostList};
 use avfs_vault::{
     Cause, CheckpointLabel, CheckpointOrigin, ExecId, NewVersion, RootId, Speculation,
 };
@@ -9,8 +9,7 @@ use serde_json::json;
 
 use super::ask::{Answer, Asking, Grant};
 use crate::command::branch::Fork;
-use crate::command::call::Call;
-use crate::command::call::ExecRequest;
+use crate::command::call::{Call, ExecRequest};
 use crate::command::exec::{Admission, Alone, Permitted};
 use crate::command::network::{ExecNetwork, NetworkAsk};
 use crate::command::options::{Branch, CheckpointMode, Stdin};
@@ -155,16 +154,8 @@ impl Asking {
             };
             let save = |origin| vaults.save_checkpoint(vault.id, label, vault.head, origin, by);
             let checkpoint = origin.map(save).transpose()?;
-            let mut details = call.details(&decision);
-            details["approval"] = json!(grant.id.to_string());
-            details["status"] = json!(status);
-            details["before"] = json!(approval.root.to_string());
-            let version = NewVersion {
-                by: call.by(),
-                exec: Some(call.exec),
-                cause: Cause::Exec,
-                details,
-            };
+            let mut version = call.tried(&decision, &status, approval.root);
+            version.details["approval"] = json!(grant.id.to_string());
             let version = vaults.publish(vault.id, approval.root, tried.root, version)?;
             Ok((approval, checkpoint, version.number))
         });
@@ -202,6 +193,21 @@ impl Asking {
             approval: Some(ApprovalReport::Used(grant.id)),
             ..call.report_base(decision, status, timings)
         })))
+    }
+}
+
+impl Call {
+    /// What is written down of it when what it did in a fork becomes the vault's state.
+    fn tried(&self, decision: &Decision, status: &ExecStatus, before: RootId) -> NewVersion {
+        let mut details = self.details(decision);
+        details["status"] = json!(status);
+        details["before"] = json!(before.to_string());
+        NewVersion {
+            by: self.by(),
+            exec: Some(self.exec),
+            cause: Cause::Exec,
+            details,
+        }
     }
 }
 

@@ -38,9 +38,12 @@ found = {}
 for top in sorted(os.listdir("/")):
     if top in ("tmp", "proc", "sys", "dev", "run", "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "var", "mnt", "media", "srv", "boot", "root"):
         continue
-    paths = ["/" + top]
+    # Toolchains in the home directory of a user of the host are lent, too.
+    paths = ["/home/agent"] if top == "home" else ["/" + top]
     while paths:
         path = paths.pop()
+        if not os.path.lexists(path):
+            continue
         info = os.lstat(path)
         if os.path.islink(path):
             what = os.readlink(path)

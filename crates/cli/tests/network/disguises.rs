@@ -176,18 +176,22 @@ fn smuggled() -> Vec<String> {
     all
 }
 
-/// Whatever happens to one of these, the server behind finds requests for the listed host only.
-#[test]
-fn no_request_is_hidden_in_another() {
+/// For each kind of user: a world whose allowed host is the strict server, which may be sent these requests.
+fn behind_strict(rules: &str, check: impl Fn(&World, &Seen)) {
     for home in Home::of_every_user(AVFS) {
         let (port, trusted, seen) = strict();
         let proxy = HostProxy::start(port);
         begin(&home, &proxy, &trusted);
-        home.ok(&["network", "inspect", "a.example.test", "GET,POST /"]);
-        let world = World {
-            home,
-            site: crate::servers::Site::start(),
-        };
+        home.ok(&["network", "inspect", "a.example.test", rules]);
+        let site = crate::servers::Site::start();
+        check(&World { home, site }, &seen);
+    }
+}
+
+/// Whatever happens to one of these, the server behind finds requests for the listed host only.
+#[test]
+fn no_request_is_hidden_in_another() {
+    behind_strict("GET,POST /", |world, seen| {
         const ANY: &[&str] = &[
             "HTTP/1.1 ",
             "closed",
@@ -228,7 +232,7 @@ fn no_request_is_hidden_in_another() {
             &["None: HTTP/1.1 200"],
             None,
         ));
-        judge(&world, LIST, &attacks);
+        judge(world, LIST, &attacks);
         let all = seen.all();
         assert!(all.iter().any(|one| one.contains("/plain")), "{all:?}");
         for one in &all {
@@ -239,21 +243,13 @@ fn no_request_is_hidden_in_another() {
             );
             assert!(!one.contains("hidden") && !one.contains("evil"), "{one}");
         }
-    }
+    });
 }
 
 /// An HTTP/2 request names its host in a frame that nobody reads here, so there is none.
 #[test]
 fn http_2_is_not_spoken_where_requests_are_seen() {
-    for home in Home::of_every_user(AVFS) {
-        let (port, trusted, seen) = strict();
-        let proxy = HostProxy::start(port);
-        begin(&home, &proxy, &trusted);
-        home.ok(&["network", "inspect", "a.example.test", "GET /"]);
-        let world = World {
-            home,
-            site: crate::servers::Site::start(),
-        };
+    behind_strict("GET /", |world, seen| {
         // The preface, settings, and a request (RFC 9113 §8.3, by literals of RFC 7541) whose :authority is another host.
         let mut headers = vec![0x82, 0x87, 0x84, 0x41, 17];
         headers.extend(b"evil.example.test");
@@ -330,12 +326,12 @@ fn http_2_is_not_spoken_where_requests_are_seen() {
                 Some(("a.example.test", "default:not-tls")),
             ),
         ];
-        judge(&world, LIST, &attacks);
+        judge(world, LIST, &attacks);
         for one in seen.all() {
             assert!(one.starts_with("[\"a.example.test\"] "), "{one}");
             assert!(!one.contains("h2c"), "{one}");
         }
-    }
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::clients::with_toolchains;
 use crate::host_registries::{CANARY, PIP, for_every_user, run, with_registries};
-use crate::registries::{MANIFEST, WHEEL_NAME, serve_crates, serve_npm, serve_wheel};
+use crate::registries::{WHEEL_NAME, serve_crates, serve_npm, serve_wheel, write_project};
 use crate::{World, is_there, result, succeeded};
 use serde_json::{Value, json};
 
@@ -130,13 +130,7 @@ fn cargo_builds_cold_and_warm() {
         });
         world.site.put("/index/config.json", config.to_string());
         world.site.put_on_all(LONG);
-        world.home.ok(&["mkdir", "-p", "/workspace/src"]);
-        world.home.ok(&["write", "/workspace/Cargo.toml", MANIFEST]);
-        world.home.ok(&[
-            "write",
-            "/workspace/src/main.rs",
-            "fn main() { assert_eq!(probe::text(), 7); }",
-        ]);
+        write_project(world);
         world.home.ok(&["vault", "fork", "v", "w"]);
         let cold = run_in(world, "v", &["cargo", "run", "-q"]);
         succeeded(&cold);

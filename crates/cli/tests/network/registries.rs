@@ -195,13 +195,24 @@ pub fn serve_crates(site: &Site, host: &str) {
     site.put("/dl/probe-1.0.0.crate", package);
 }
 
-pub const MANIFEST: &str = "[package]
+const MANIFEST: &str = "[package]
 name = \"own\"
 version = \"0.1.0\"
 edition = \"2021\"
 [dependencies]
 probe = { version = \"1\", registry = \"r\" }
 ";
+
+/// A project that needs a package of the registry.
+pub fn write_project(world: &World) {
+    world.home.ok(&["mkdir", "-p", "/workspace/src"]);
+    world.home.ok(&["write", "/workspace/Cargo.toml", MANIFEST]);
+    world.home.ok(&[
+        "write",
+        "/workspace/src/main.rs",
+        "fn main() { assert_eq!(probe::text(), 7); }",
+    ]);
+}
 
 #[test]
 fn cargo_builds_with_a_registry() {
@@ -211,13 +222,7 @@ fn cargo_builds_with_a_registry() {
             return;
         }
         serve_crates(&world.site, "crates.example.test");
-        world.home.ok(&["mkdir", "-p", "/workspace/src"]);
-        world.home.ok(&["write", "/workspace/Cargo.toml", MANIFEST]);
-        world.home.ok(&[
-            "write",
-            "/workspace/src/main.rs",
-            "fn main() { assert_eq!(probe::text(), 7); }",
-        ]);
+        write_project(world);
         let build = |host: &str, without: bool, more: &[&str]| {
             let index = format!("registries.r.index='sparse+https://{host}/index/'");
             let words = ["cargo", "--config", &index, "--config", "net.retry=0"];

@@ -18,6 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::live::host::HOME;
+use crate::live::layer_commit::{is_beneath, is_of_home};
 
 /// Bytes of a file of rules; the rest of a longer one is not read.
 const FILE_MAX: usize = 64 << 10;
@@ -153,27 +154,19 @@ impl<'a> Sorter<'a> {
     }
 
     pub fn place(&mut self, change: &Change) -> Place {
-        let path = change.path.as_bytes();
-        // The directories above it come with its first file.
-        let above = change.kind == ChangeKind::Created && is_beneath(HOME.as_bytes(), path);
-        if !above && !is_beneath(path, HOME.as_bytes()) {
+        if !is_of_home(change) {
             return match self.rules.directory_of(change) {
                 Some(directory) => Place::Counted(directory),
                 None => Place::Listed,
             };
         }
+        let path = change.path.as_bytes();
         let cache = self.caches.iter().find(|cache| is_beneath(path, cache));
         match cache {
             Some(cache) => Place::Counted(with_slash(cache)),
             None => Place::InHome,
         }
     }
-}
-
-/// Whether a path is another one or beneath it.
-fn is_beneath(path: &[u8], above: &[u8]) -> bool {
-    let rest = path.strip_prefix(above);
-    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 fn with_slash(directory: &[u8]) -> Vec<u8> {

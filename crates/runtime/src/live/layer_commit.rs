@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use avfs_vault::{
     Cause, Change, ChangeKind, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal,
-    RootId, VaultId, VaultPath, Vaults,
+    RootId, VaultId, Vaults,
 };
 use avfs_view::{
     Allowance, CommitInput, HashCache, Layer, LayerUse, OwnWork, Skipped, Staging, StagingUse,
@@ -135,10 +135,9 @@ pub(crate) fn commit_layer(
 
 /// How many paths differ outside of the home directory; none if what was there cannot be read.
 fn changed_paths(vaults: &Vaults, before: RootId, after: RootId) -> Result<Option<u64>> {
-    let home = VaultPath::parse(HOME.as_bytes())?;
     let mut paths = 0;
     let counted = vaults.trees().diff_each(before, after, &mut |change| {
-        paths += u64::from(change.kind != ChangeKind::Times && !is_of_home(&change, &home));
+        paths += u64::from(change.kind != ChangeKind::Times && !is_of_home(&change));
         true
     });
     match counted {
@@ -148,9 +147,15 @@ fn changed_paths(vaults: &Vaults, before: RootId, after: RootId) -> Result<Optio
 }
 
 /// Whether a change belongs to the home directory. The directories above it come with its first file.
-pub(crate) fn is_of_home(change: &Change, home: &VaultPath) -> bool {
-    change.path.starts_with(home)
-        || (change.kind == ChangeKind::Created && home.starts_with(&change.path))
+pub(crate) fn is_of_home(change: &Change) -> bool {
+    let (path, home) = (change.path.as_bytes(), HOME.as_bytes());
+    is_beneath(path, home) || (change.kind == ChangeKind::Created && is_beneath(home, path))
+}
+
+/// Whether a path is another one or beneath it.
+pub(crate) fn is_beneath(path: &[u8], above: &[u8]) -> bool {
+    let rest = path.strip_prefix(above);
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 /// The root that base and layer amount to; to be asked for while leased.

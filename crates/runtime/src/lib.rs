@@ -131,7 +131,7 @@ pub use live::ports::{Guest, ListeningAt, ListeningPort, ListeningPorts, PortInf
 pub use live::recover::Stranded;
 pub use live::shape::{Access, Driver};
 pub use live::slot::{Freeze, IfBusy, Stillness};
-pub use memory::economize;
+pub use memory::{allocated as allocated_bytes, economize, own as resident_bytes};
 pub use pattern::VaultPattern;
 pub use point::DiffPoint;
 pub use registry::{Origin, RegistryHost, RegistryProblem, RegistryTool};

@@ -23,14 +23,20 @@ pub(crate) fn give_back() {
 /// Bytes that are resident for nothing: freed, and kept by the allocator because something beside them is in use.
 #[cfg(target_env = "gnu")]
 pub(crate) fn wasted() -> u64 {
+    own().saturating_sub(allocated())
+}
+
+/// Bytes that the program has asked for and not freed. What grows here with work that is over is a leak.
+#[cfg(target_env = "gnu")]
+pub fn allocated() -> u64 {
     // SAFETY: it only counts.
     let counted = unsafe { libc::mallinfo2() };
-    own().saturating_sub((counted.uordblks + counted.hblkhd) as u64)
+    (counted.uordblks + counted.hblkhd) as u64
 }
 
 /// Bytes of memory that are this process's own: resident, and neither of a file nor shared.
 #[cfg(target_env = "gnu")]
-pub(crate) fn own() -> u64 {
+pub fn own() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else {
         return 0;
     };
@@ -48,8 +54,15 @@ pub(crate) fn wasted() -> u64 {
     0
 }
 
+/// Not known of other allocators.
 #[cfg(not(target_env = "gnu"))]
-pub(crate) fn own() -> u64 {
+pub fn allocated() -> u64 {
+    0
+}
+
+/// Not known of other allocators.
+#[cfg(not(target_env = "gnu"))]
+pub fn own() -> u64 {
     0
 }
 

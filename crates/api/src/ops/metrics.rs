@@ -4,7 +4,7 @@
 use super::Ask;
 use super::failure::Failure;
 use crate::wire::{MetricsRead, StatusWord};
-use avfs_runtime::{ErrorKind, Select, VaultName};
+use avfs_runtime::{ErrorKind, Select, VaultInfo, VaultName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -193,10 +193,25 @@ pub(crate) fn read(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut text = String::new();
-    let activity = ask.session.activity();
     let vaults = ask.session.vault_list()?;
+    for (name, help, value) in gauges(ask, &vaults) {
+        single(&mut text, name, "gauge", help, value);
+    }
+    ask.app.metrics.write(&mut text);
+    if request.vaults {
+        let present = vaults.into_iter().map(|info| info.vault.name).collect();
+        let seen = |name: &VaultName| ask.caller.grant.reaches(name);
+        ask.app.metrics.write_vaults(&mut text, &present, seen);
+    }
+    let written = out.write_all(text.as_bytes());
+    written.map_err(|error| Failure::new(ErrorKind::Unavailable, error.to_string()))
+}
+
+/// What there is now: name, help and value of each.
+fn gauges(ask: &Ask, vaults: &[VaultInfo]) -> Vec<(&'static str, &'static str, f64)> {
+    let activity = ask.session.activity();
     let forks = vaults.iter().filter(|info| info.vault.parent.is_some());
-    let gauges = [
+    vec![
         ("avfs_vaults", "Vaults.", vaults.len() as f64),
         (
             "avfs_forks",
@@ -233,18 +248,17 @@ pub(crate) fn read(
             "Bytes of the store's files.",
             stored(ask.app.place.home()) as f64,
         ),
-    ];
-    for (name, help, value) in gauges {
-        single(&mut text, name, "gauge", help, value);
-    }
-    ask.app.metrics.write(&mut text);
-    if request.vaults {
-        let present = vaults.into_iter().map(|info| info.vault.name).collect();
-        let seen = |name: &VaultName| ask.caller.grant.reaches(name);
-        ask.app.metrics.write_vaults(&mut text, &present, seen);
-    }
-    let written = out.write_all(text.as_bytes());
-    written.map_err(|error| Failure::new(ErrorKind::Unavailable, error.to_string()))
+        (
+            "avfs_resident_bytes",
+            "Memory of the daemon's own, without files and shared pages.",
+            avfs_runtime::resident_bytes() as f64,
+        ),
+        (
+            "avfs_allocated_bytes",
+            "Memory that the daemon has allocated and not freed.",
+            avfs_runtime::allocated_bytes() as f64,
+        ),
+    ]
 }
 
 /// The sizes of the database, its log, packs and large objects.

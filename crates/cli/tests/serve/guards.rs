@@ -184,6 +184,11 @@ fn jobs_are_counted_and_vaults_named_on_request() {
     ] {
         assert!(plain.lines().any(|it| it == line), "{line}\n{plain}");
     }
+    for gauge in ["avfs_resident_bytes ", "avfs_allocated_bytes "] {
+        let value = plain.lines().find_map(|it| it.strip_prefix(gauge));
+        let value = value.and_then(|it| it.parse::<u64>().ok());
+        assert!(value > Some(1 << 16), "{gauge}\n{plain}");
+    }
     assert!(!plain.contains("seen"), "{plain}");
 
     let of =

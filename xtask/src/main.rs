@@ -1,6 +1,8 @@
-//! For developers only: `cargo run -p xtask -- tidy` checks the rules of this repository.
+//! For developers only: `cargo xtask tidy` checks the rules of this repository, `cargo xtask projects` runs well-known
+//! projects natively and in a vault.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod projects;
 mod tidy;
 
 use std::process::ExitCode;
@@ -18,8 +20,15 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         }
+        Some("projects") => match projects::run(std::env::args().skip(2)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("{why}");
+                ExitCode::FAILURE
+            }
+        },
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy");
+            eprintln!("usage: cargo xtask tidy | projects");
             ExitCode::from(2)
         }
     }

@@ -98,13 +98,18 @@ impl Metrics {
         }
     }
 
-    /// Forgets vaults that are no more, and writes the counts of those that the caller may see.
-    fn write_vaults(
-        &self,
-        text: &mut String,
-        present: &BTreeSet<VaultName>,
-        seen: impl Fn(&VaultName) -> bool,
-    ) {
+    /// Forgets the counts of a vault that has ended, or has another name now.
+    pub fn forget(&self, vault: &VaultName) {
+        lock(&self.by_vault).remove(vault);
+    }
+
+    /// Forgets vaults that ended otherwise, such as forks of a speculation.
+    fn keep(&self, present: &BTreeSet<VaultName>) {
+        lock(&self.by_vault).retain(|vault, _| present.contains(vault));
+    }
+
+    /// Writes the counts of the vaults that the caller may see.
+    fn write_vaults(&self, text: &mut String, seen: impl Fn(&VaultName) -> bool) {
         let name = "avfs_vault_execs_total";
         head(
             text,
@@ -112,8 +117,7 @@ impl Metrics {
             "counter",
             "Commands of a vault by how they ended.",
         );
-        let mut by_vault = lock(&self.by_vault);
-        by_vault.retain(|vault, _| present.contains(vault));
+        let by_vault = lock(&self.by_vault);
         for (vault, counts) in by_vault.iter().filter(|(vault, _)| seen(vault)) {
             for (status, count) in counts {
                 let _ = writeln!(
@@ -198,10 +202,11 @@ pub(crate) fn read(
         single(&mut text, name, "gauge", help, value);
     }
     ask.app.metrics.write(&mut text);
+    let present = vaults.into_iter().map(|info| info.vault.name).collect();
+    ask.app.metrics.keep(&present);
     if request.vaults {
-        let present = vaults.into_iter().map(|info| info.vault.name).collect();
         let seen = |name: &VaultName| ask.caller.grant.reaches(name);
-        ask.app.metrics.write_vaults(&mut text, &present, seen);
+        ask.app.metrics.write_vaults(&mut text, seen);
     }
     let written = out.write_all(text.as_bytes());
     written.map_err(|error| Failure::new(ErrorKind::Unavailable, error.to_string()))

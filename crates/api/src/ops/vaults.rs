@@ -160,6 +160,7 @@ fn ancestor(ancestor: &Ancestor) -> AncestorItem {
 pub(crate) fn rename(ask: &Ask, vault: Select, request: VaultRename) -> Reply<VaultRename> {
     let old = name_of(ask, vault)?;
     let info = ask.session.vault_rename(&old, &parse(&request.name)?)?;
+    ask.app.metrics.forget(&old);
     Ok(VaultRenamed {
         old_name: old.to_string(),
         name: info.vault.name.to_string(),
@@ -209,6 +210,7 @@ pub(crate) fn delete(ask: &Ask, vault: Select, request: VaultDelete) -> Reply<Va
     let name = name_of(ask, vault)?;
     ask.session
         .vault_delete(&name, super::if_busy(request.force))?;
+    ask.app.metrics.forget(&name);
     Ok(VaultDeleted {
         deleted: name.to_string(),
     })

@@ -200,4 +200,12 @@ fn jobs_are_counted_and_vaults_named_on_request() {
     let few = server.get(&one, "/metrics?vaults=true").body;
     assert!(few.lines().any(|it| it == of("seen")), "{few}");
     assert!(!few.contains("unseen"), "{few}");
+
+    // Counts end with their vault, and are not those of another one that has its name.
+    server.home.ok(&["vault", "delete", "unseen", "--force"]);
+    server.home.ok(&["vault", "create", "unseen"]);
+    let ran = server.ask(&bearer(&all), "POST", "/v1/vaults/unseen/exec", exec);
+    assert_eq!(ran.status, 200, "{ran:?}");
+    let named = server.get(&all, "/metrics?vaults=true").body;
+    assert!(named.lines().any(|it| it == of("unseen")), "{named}");
 }

@@ -95,12 +95,22 @@ fn reached_text(state: &NetworkState) -> String {
         NetworkWord::Listed | NetworkWord::Observe => {
             let hosts = state.hosts.join("\n  ");
             let mut text = format!("commands in {vault} may reach:\n  {hosts}");
+            if state.hosts.iter().any(|host| is_loopback(host)) {
+                text.push_str(
+                    "\nby a proxy only: the host's loopback, since inside it is the sandbox's own",
+                );
+            }
             if let Some(registries) = &state.registries {
                 text.push_str(&registries_text(registries));
             }
             text
         }
     }
+}
+
+/// Whether an entry of a list names the host's loopback, by an address or a range.
+fn is_loopback(entry: &str) -> bool {
+    entry.starts_with("127.") || entry.starts_with("[::1]") || entry.starts_with("::1")
 }
 
 fn registries_text(registries: &RegistriesItem) -> String {

@@ -72,7 +72,11 @@ fn a_job_loses_and_gets_its_network_while_it_runs() {
             format!("a.example.test:{port}"),
             format!("127.0.0.1:{port}"),
         ];
-        home.ok(&["network", "allow", &hosts[0], &hosts[1]]);
+        let said = home.ok(&["network", "allow", &hosts[0], &hosts[1]]);
+        assert!(
+            said.contains("by a proxy only: the host's loopback"),
+            "{said}"
+        );
         written(home, &job, "shut\nopen\n");
         home.ok(&["network", "set", "none"]);
         written(home, &job, "open\nshut\n");

@@ -24,6 +24,8 @@ pub enum Error {
         repository: PathBuf,
         reason: String,
     },
+    #[error("git does not tell which files of {} it tracks: {reason}", repository.display())]
+    Untold { repository: PathBuf, reason: String },
     #[error("cannot run git: {source}")]
     NoGit { source: std::io::Error },
     #[error("invalid pattern '{pattern}': {reason}")]

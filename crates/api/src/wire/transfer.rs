@@ -21,7 +21,7 @@ pub struct Import {
     /// What to skip, as `.gitignore` patterns.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Skips what the `.gitignore` files in the directory exclude.
+    /// Skips what the `.gitignore` files in the directory exclude, but for what git tracks, and never inside `.git`.
     #[serde(default)]
     pub gitignore: bool,
     /// Imports this revision of the git repository `host_dir`.
@@ -66,7 +66,7 @@ pub struct TransferIn {
     /// What to skip, as `.gitignore` patterns.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Skips what the `.gitignore` files in the directory exclude.
+    /// Skips what the `.gitignore` files in the directory exclude, but for what git tracks, and never inside `.git`.
     #[serde(default)]
     pub gitignore: bool,
     /// Skips what is deeper. Default: no limit.

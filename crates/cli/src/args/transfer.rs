@@ -27,7 +27,7 @@ pub struct ImportArgs {
     /// Skip what matches, as a line of .gitignore would; can be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Skip what the .gitignore files in the directory exclude
+    /// Skip what the .gitignore files in the directory exclude, but for what git tracks
     #[arg(long, conflicts_with = "git_rev")]
     pub gitignore: bool,
     /// Import this revision of the git repository SOURCE
@@ -113,7 +113,7 @@ pub struct TransferInArgs {
     /// Skip what matches, as a line of .gitignore would; can be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Skip what the .gitignore files in the directory exclude
+    /// Skip what the .gitignore files in the directory exclude, but for what git tracks
     #[arg(long)]
     pub gitignore: bool,
     /// Skip what is more than N levels deep

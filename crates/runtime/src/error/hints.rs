@@ -108,6 +108,9 @@ pub(crate) fn transfer_hint(error: &avfs_transfer::Error) -> Option<String> {
             "name something in it: no link, no `..`, no file with other names; to export, a single new name".into()
         }
         Transfer::NoGit { .. } => "install git, or import the work tree itself".into(),
+        Transfer::Untold { .. } => {
+            "see what `git status` says there, or import everything, without --gitignore".into()
+        }
         Transfer::Pattern { .. } => "patterns are those of .gitignore files".into(),
         _ => return None,
     })

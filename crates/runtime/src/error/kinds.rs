@@ -124,6 +124,7 @@ pub(super) fn transfer_kind(error: &avfs_transfer::Error) -> ErrorKind {
         Transfer::RunsByItself { .. } => ErrorKind::Denied,
         Transfer::Archive { .. }
         | Transfer::Revision { .. }
+        | Transfer::Untold { .. }
         | Transfer::Pattern { .. }
         | Transfer::NoGitignores
         | Transfer::NotASource { .. } => ErrorKind::Invalid,

@@ -111,6 +111,10 @@ impl Session {
             filter: &import.filter,
             notes: &notes,
             cache,
+            git: GitEnvironment {
+                path: &self.inner.config.host.path,
+                user_home: self.inner.config.host.user_home.as_deref(),
+            },
             admits: &admits,
         };
         let importer = Importer::new(terms, watcher)?;
@@ -178,14 +182,7 @@ impl Session {
             ImportFrom::Revision {
                 repository,
                 revision,
-            } => {
-                let host = &self.inner.config.host;
-                let git = GitEnvironment {
-                    path: &host.path,
-                    user_home: host.user_home.as_deref(),
-                };
-                importer.read_revision(git, repository, revision)?
-            }
+            } => importer.read_revision(repository, revision)?,
             ImportFrom::Stream(stream) => importer.read_archive(*stream, "the archive")?,
             ImportFrom::Transfer { name } => {
                 self.open_transfer_directory()?.read(importer, name)?

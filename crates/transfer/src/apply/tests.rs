@@ -1,6 +1,7 @@
 //! What changed in the tree arrives, what changed on the host is not touched, and what is
 //! interrupted never happened.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -14,7 +15,10 @@ use super::record::{Kept, Step};
 use super::{ApplyAction, ApplyReport, finish_interrupted};
 use crate::host_tree::HostTree;
 use crate::progress::Tally;
-use crate::{Error, ImportCache, ImportFilter, ImportTerms, Importer, Result, Skipped, Unwatched};
+use crate::{
+    Error, GitEnvironment, ImportCache, ImportFilter, ImportTerms, Importer, Result, Skipped,
+    Unwatched,
+};
 
 struct Scene {
     dir: tempfile::TempDir,
@@ -89,6 +93,10 @@ impl Scene {
             filter: &ImportFilter::default(),
             notes: &self.records(),
             cache: &ImportCache::empty(),
+            git: GitEnvironment {
+                path: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
+                user_home: None,
+            },
             admits: &|_, _| Ok(()),
         };
         let importer = Importer::new(terms, &Unwatched).unwrap();

@@ -50,6 +50,27 @@ pub(super) struct Rules {
     above: Option<Arc<Rules>>,
 }
 
+impl Rules {
+    /// Why these rules or those above ignore `path`; none if they do not. The repository itself is never ignored.
+    pub fn ignores(self: &Arc<Rules>, path: &VaultPath, is_dir: bool) -> Option<String> {
+        if path.components().next_back() == Some(b".git") {
+            return None;
+        }
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let mut rules = Some(self);
+        while let Some(these) = rules {
+            match these.own.matched(path, is_dir) {
+                Match::Ignore(glob) => {
+                    return Some(format!("ignored by .gitignore ({})", glob.original()));
+                }
+                Match::Whitelist(_) => return None,
+                Match::None => rules = these.above.as_ref(),
+            }
+        }
+        None
+    }
+}
+
 impl Drop for Rules {
     /// Iterates, since the chain is as long as the directories are deep.
     fn drop(&mut self) {
@@ -116,13 +137,13 @@ impl Exclusions {
         Ok(asides.contain(name, &stat()?))
     }
 
-    /// Why `path`, counted from the top of what is imported, is left out; none if it is not.
-    pub fn refuses(
-        &self,
-        path: &VaultPath,
-        is_dir: bool,
-        rules: Option<&Arc<Rules>>,
-    ) -> Option<String> {
+    /// Whether `.gitignore` files are heeded.
+    pub fn heeds_gitignores(&self) -> bool {
+        self.gitignores == Gitignores::Heeded
+    }
+
+    /// Why `path`, counted from the top of what is imported, was asked to be left out; none if it was not.
+    pub fn refuses(&self, path: &VaultPath, is_dir: bool) -> Option<String> {
         if let Some(deep) = self
             .max_depth
             .filter(|&deep| path.components().count() > deep)
@@ -130,20 +151,10 @@ impl Exclusions {
             return Some(format!("it is more than {deep} levels deep"));
         }
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
-        if let Match::Ignore(glob) = self.exclude.matched(path, is_dir) {
-            return Some(format!("excluded by {}", glob.original()));
+        match self.exclude.matched(path, is_dir) {
+            Match::Ignore(glob) => Some(format!("excluded by {}", glob.original())),
+            Match::Whitelist(_) | Match::None => None,
         }
-        let mut rules = rules;
-        while let Some(these) = rules {
-            match these.own.matched(path, is_dir) {
-                Match::Ignore(glob) => {
-                    return Some(format!("ignored by .gitignore ({})", glob.original()));
-                }
-                Match::Whitelist(_) => return None,
-                Match::None => rules = these.above.as_ref(),
-            }
-        }
-        None
     }
 
     /// `refuses` for lists that are not walked: also looks at the names above, and gives the
@@ -157,7 +168,7 @@ impl Exclusions {
         while let Some(name) = names.next() {
             above = above.join(name).ok()?;
             let last = names.peek().is_none();
-            if let Some(reason) = self.refuses(&above, is_dir || !last, None) {
+            if let Some(reason) = self.refuses(&above, is_dir || !last) {
                 return Some((above, reason));
             }
         }
@@ -171,7 +182,8 @@ impl Exclusions {
         path: &VaultPath,
         above: Option<Arc<Rules>>,
     ) -> Option<Arc<Rules>> {
-        if self.gitignores == Gitignores::Taken {
+        // A repository's own files are no part of its work tree.
+        if !self.heeds_gitignores() || path.components().any(|name| name == b".git") {
             return None;
         }
         let mut builder = GitignoreBuilder::new(Path::new(OsStr::from_bytes(path.as_bytes())));
@@ -218,9 +230,7 @@ mod tests {
     }
 
     fn left_out(exclusions: &Exclusions, path: &str, is_dir: bool) -> bool {
-        exclusions
-            .refuses(&path.parse().unwrap(), is_dir, None)
-            .is_some()
+        exclusions.refuses(&path.parse().unwrap(), is_dir).is_some()
     }
 
     #[test]
@@ -241,7 +251,7 @@ mod tests {
         let beneath = "/a/doc/b/c.txt".parse().unwrap();
         let (top, _) = exclusions.refuses_beneath(&beneath, false).unwrap();
         assert_eq!(top.to_string(), "/a/doc");
-        assert!(exclusions.refuses(&beneath, false, None).is_none());
+        assert!(exclusions.refuses(&beneath, false).is_none());
     }
 
     #[test]

@@ -7,11 +7,15 @@ mod archive;
 mod bodies;
 mod cache;
 mod filter;
+mod git;
+mod host_file;
+mod listed;
 mod listing;
 mod repository;
 mod sparse;
 #[cfg(test)]
 mod tests;
+mod tracked;
 mod walk;
 
 use std::collections::HashMap;
@@ -28,8 +32,9 @@ use crate::report::Skipped;
 pub use cache::ImportCache;
 use filter::Exclusions;
 pub use filter::{Gitignores, ImportFilter};
-pub use repository::GitEnvironment;
-use walk::{Walk, user_xattrs};
+pub use git::GitEnvironment;
+use host_file::user_xattrs;
+use walk::Walk;
 
 /// What an import brought in.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +89,8 @@ pub struct ImportTerms<'a> {
     /// Where exports note what they make beside their targets; an import leaves that out.
     pub notes: &'a Path,
     pub cache: &'a ImportCache,
+    /// How git is run, for revisions and to know what is tracked.
+    pub git: GitEnvironment<'a>,
     /// Refuses a file by its place and size, before it is read.
     pub admits: &'a Admits<'a>,
 }
@@ -106,6 +113,7 @@ pub struct Importer<'a> {
     owner: (u32, u32),
     exclusions: Exclusions,
     cache: &'a ImportCache,
+    git: GitEnvironment<'a>,
     tally: Tally<'a>,
     admits: &'a Admits<'a>,
 }
@@ -119,6 +127,7 @@ impl<'a> Importer<'a> {
             owner: terms.owner,
             exclusions,
             cache: terms.cache,
+            git: terms.git,
             tally: Tally::new(watcher, (None, None)),
             admits: terms.admits,
         })
@@ -143,7 +152,7 @@ impl<'a> Importer<'a> {
     ) -> Result<Incoming> {
         let stat = rustix::fs::fstat(&top).map_err(Error::host("read", shown))?;
         let xattrs = user_xattrs(&top).map_err(Error::host("read", shown))?;
-        let mut incoming = Walk::new(self, hard_links).run(top)?;
+        let mut incoming = Walk::new(self, shown, hard_links).run(top)?;
         incoming.top = Some(self.meta(&stat, xattrs));
         self.tally.check()?;
         Ok(incoming)
@@ -159,14 +168,9 @@ impl<'a> Importer<'a> {
 
     /// Reads what the git repository at `dir` holds at `revision`; in a directory of a work tree, that directory of it.
     /// Times are those of the commit.
-    pub fn read_revision(
-        &self,
-        git: GitEnvironment<'_>,
-        dir: &Path,
-        revision: &str,
-    ) -> Result<Incoming> {
+    pub fn read_revision(&self, dir: &Path, revision: &str) -> Result<Incoming> {
         self.exclusions.check_without_gitignores()?;
-        let incoming = repository::read_revision(self, git, dir, revision)?;
+        let incoming = repository::read_revision(self, dir, revision)?;
         self.tally.check()?;
         Ok(incoming)
     }

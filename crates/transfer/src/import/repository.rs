@@ -1,11 +1,6 @@
 //! A git repository at a revision, read through git's own plumbing.
-//!
-//! Only commands that print stored objects are run, and git is told to fetch nothing, to run no
-//! hook and no monitor. Nothing that a repository's configuration could name is executed by these
-//! commands: filters, attributes and signatures are never asked for.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -14,28 +9,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avfs_vault::{Content, Entry, Kind, Time, VaultPath};
 
+use super::git::GitEnvironment;
 use super::{Found, Importer, Incoming};
 use crate::error::{Error, Result};
 use crate::report::Skipped;
 
-/// Of the environment, what git is run with.
-#[derive(Debug, Clone, Copy)]
-pub struct GitEnvironment<'a> {
-    /// Where programs are looked for.
-    pub path: &'a OsStr,
-    /// The owner's own configuration says which repositories of others are safe.
-    pub user_home: Option<&'a Path>,
-}
-
 /// Reads the tree of `revision` in the repository at `dir`.
 pub(super) fn read_revision(
     importer: &Importer<'_>,
-    environment: GitEnvironment<'_>,
     dir: &Path,
     revision: &str,
 ) -> Result<Incoming> {
     let git = Git {
-        environment,
+        environment: importer.git,
         dir,
         revision,
     };
@@ -197,32 +183,7 @@ struct Git<'a> {
 
 impl Git<'_> {
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command
-            .arg("-C")
-            .arg(self.dir)
-            .args(["--no-optional-locks", "--no-pager", "--no-replace-objects"])
-            .args([
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "core.fsmonitor=false",
-            ])
-            .args(["-c", "protocol.allow=never", "-c", "core.pager=cat"])
-            .args(words)
-            .env_clear()
-            .env("PATH", self.environment.path)
-            .envs(self.environment.user_home.map(|home| ("HOME", home)))
-            .envs([
-                ("GIT_CONFIG_NOSYSTEM", "1"),
-                ("GIT_NO_LAZY_FETCH", "1"),
-                ("GIT_TERMINAL_PROMPT", "0"),
-                ("LC_ALL", "C"),
-            ])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        self.environment.command(self.dir, words)
     }
 
     fn output(&self, words: &[&str]) -> Result<Vec<u8>> {

@@ -1,17 +1,20 @@
 //! Reading a host directory with several threads.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::num::NonZero;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use avfs_vault::{Entry, Kind, Time, VaultPath, XattrMap};
-use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
-use super::filter::Rules;
+use super::host_file::{read_whole, user_xattrs};
+use super::listed::{Above, Listed};
+use super::tracked::Tracked;
 use super::{Found, HardLinks, Importer, Incoming};
 use crate::error::{Error, Result};
 use crate::report::Skipped;
@@ -27,6 +30,8 @@ enum Job {
         above: Arc<Listed>,
         name: CString,
         path: VaultPath,
+        /// Why all of it is ignored, but for what is tracked.
+        ignored: Option<Arc<str>>,
     },
     /// Read these names of a directory.
     Names {
@@ -35,16 +40,11 @@ enum Job {
     },
 }
 
-/// A directory whose names are being read.
-struct Listed {
-    fd: OwnedFd,
-    path: VaultPath,
-    rules: Option<Arc<Rules>>,
-}
-
 /// What all threads share.
 pub struct Walk<'a> {
     importer: &'a Importer<'a>,
+    /// What errors call the top.
+    shown: &'a Path,
     hard_links: HardLinks,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -74,9 +74,10 @@ impl Drop for Busy<'_> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(importer: &'a Importer<'a>, hard_links: HardLinks) -> Walk<'a> {
+    pub fn new(importer: &'a Importer<'a>, shown: &'a Path, hard_links: HardLinks) -> Walk<'a> {
         Walk {
             importer,
+            shown,
             hard_links,
             queue: Mutex::default(),
             changed: Condvar::new(),
@@ -85,8 +86,13 @@ impl<'a> Walk<'a> {
 
     pub fn run(&self, top: OwnedFd) -> Result<Incoming> {
         let mut incoming = Incoming::default();
-        let first = self.list(top, self.importer.at.clone(), None, &mut incoming);
-        self.queue().jobs = first;
+        let first = self.list(
+            top,
+            self.importer.at.clone(),
+            Above::default(),
+            &mut incoming,
+        );
+        self.queue().jobs = first?;
         let threads = std::thread::available_parallelism()
             .map_or(2, NonZero::get)
             .clamp(2, 8);
@@ -142,18 +148,27 @@ impl<'a> Walk<'a> {
 
     fn do_job(&self, job: Job, incoming: &mut Incoming, buffer: &mut Vec<u8>) -> Result<Vec<Job>> {
         match job {
-            Job::Directory { above, name, path } => {
-                match self.open_directory(&above.fd, &name, &path) {
-                    Ok((dir, found)) => {
-                        incoming.push(found);
-                        Ok(self.list(dir, path, above.rules.clone(), incoming))
-                    }
-                    Err(errno) => {
-                        incoming.skipped.push(self.skipped(&path, errno));
-                        Ok(Vec::new())
-                    }
+            Job::Directory {
+                above,
+                name,
+                path,
+                ignored,
+            } => match self.open_directory(&above.fd, &name, &path) {
+                Ok((dir, found)) => {
+                    incoming.push(found);
+                    let (rules, tracked) = (above.rules.clone(), above.tracked.clone());
+                    let above = Above {
+                        rules,
+                        ignored,
+                        tracked,
+                    };
+                    self.list(dir, path, above, incoming)
                 }
-            }
+                Err(errno) => {
+                    incoming.skipped.push(self.skipped(&path, errno));
+                    Ok(Vec::new())
+                }
+            },
             Job::Names { dir, names } => {
                 let mut more = Vec::new();
                 for (name, kind) in names {
@@ -193,14 +208,25 @@ impl<'a> Walk<'a> {
         &self,
         fd: OwnedFd,
         path: VaultPath,
-        rules: Option<Arc<Rules>>,
+        above: Above,
         incoming: &mut Incoming,
-    ) -> Vec<Job> {
-        let rules = self
-            .importer
-            .exclusions
-            .rules_in(&fd, &self.path_from_top(&path), rules);
-        let dir = Arc::new(Listed { fd, path, rules });
+    ) -> Result<Vec<Job>> {
+        let exclusions = &self.importer.exclusions;
+        let from_top = self.path_from_top(&path);
+        let rules = exclusions.rules_in(&fd, &from_top, above.rules);
+        let mut tracked = above.tracked;
+        if exclusions.heeds_gitignores() {
+            let shown = self.shown.join(OsStr::from_bytes(&self.relative(&path)));
+            let own = Tracked::in_directory(self.importer.git, &fd, &from_top, &shown)?;
+            tracked = own.map(Arc::new).or(tracked);
+        }
+        let dir = Arc::new(Listed {
+            fd,
+            path,
+            rules,
+            ignored: above.ignored,
+            tracked,
+        });
         let mut names = Vec::new();
         let mut space = Vec::with_capacity(32 << 10);
         let mut entries = RawDir::new(&dir.fd, space.spare_capacity_mut());
@@ -218,7 +244,7 @@ impl<'a> Walk<'a> {
             dir: dir.clone(),
             names: names.to_vec(),
         };
-        names.chunks(BATCH).map(batch).collect()
+        Ok(names.chunks(BATCH).map(batch).collect())
     }
 
     /// Reads one name. Failures of the host are skipped and listed; failures of the store end the import.
@@ -243,11 +269,12 @@ impl<'a> Walk<'a> {
         let taken = self.take(dir, &name, kind, &path, buffer);
         match taken {
             Ok(Taken::Found(found)) => incoming.push(found),
-            Ok(Taken::Directory) => {
+            Ok(Taken::Directory { ignored }) => {
                 return Ok(Some(Job::Directory {
                     above: dir.clone(),
                     name,
                     path,
+                    ignored,
                 }));
             }
             Ok(Taken::Refused(reason)) => {
@@ -274,14 +301,21 @@ impl<'a> Walk<'a> {
             kind => kind,
         };
         let is_dir = kind == FileType::Directory;
-        let rules = dir.rules.as_ref();
         let exclusions = &self.importer.exclusions;
         if exclusions.is_aside(name.to_bytes(), || self.stat(&dir.fd, name))? {
             return Ok(Taken::Refused("it is of an unfinished export".into()));
         }
-        match exclusions.refuses(&self.path_from_top(path), is_dir, rules) {
-            Some(reason) => Ok(Taken::Refused(reason)),
-            None => self.read(&dir.fd, name, path, kind, buffer),
+        let from_top = self.path_from_top(path);
+        if let Some(reason) = exclusions.refuses(&from_top, is_dir) {
+            return Ok(Taken::Refused(reason));
+        }
+        let ignored = dir.ignores(&from_top, is_dir);
+        match ignored {
+            Some(reason) if !dir.tracks(&from_top, is_dir) => {
+                Ok(Taken::Refused(reason.to_string()))
+            }
+            ignored if is_dir => Ok(Taken::Directory { ignored }),
+            _ => self.read(&dir.fd, name, path, kind, buffer),
         }
     }
 
@@ -294,7 +328,7 @@ impl<'a> Walk<'a> {
         buffer: &mut Vec<u8>,
     ) -> Result<Taken, Trouble> {
         let kind = match kind {
-            FileType::Directory => return Ok(Taken::Directory),
+            FileType::Directory => return Ok(Taken::Directory { ignored: None }),
             FileType::RegularFile => return self.read_file(dir, name, path, buffer),
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
@@ -414,7 +448,7 @@ fn found_file(path: &VaultPath, entry: Entry, stat: &Stat) -> Found {
 
 enum Taken {
     Found(Found),
-    Directory,
+    Directory { ignored: Option<Arc<str>> },
     Refused(String),
 }
 
@@ -443,44 +477,4 @@ impl From<avfs_vault::Error> for Trouble {
             other => Trouble::Vault(other),
         }
     }
-}
-
-/// Up to `length` bytes into `buffer`; fewer when the file has shrunk.
-fn read_whole(fd: &OwnedFd, length: usize, buffer: &mut Vec<u8>) -> Result<(), Errno> {
-    buffer.clear();
-    buffer.reserve(length);
-    while buffer.len() < length {
-        match rustix::io::read(fd, spare_capacity(buffer)) {
-            Ok(0) => break,
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    buffer.truncate(length);
-    Ok(())
-}
-
-/// The `user.*` attributes, without overlayfs's own, which mean nothing outside one.
-pub fn user_xattrs(fd: impl AsFd) -> Result<XattrMap, Errno> {
-    let mut xattrs = Vec::new();
-    let mut names = Vec::with_capacity(1 << 10);
-    loop {
-        match rustix::fs::flistxattr(&fd, spare_capacity(&mut names)) {
-            Ok(_) => break,
-            Err(Errno::RANGE) => names = Vec::with_capacity(names.capacity() * 8),
-            Err(Errno::NOTSUP) => return Ok(XattrMap::new()),
-            Err(errno) => return Err(errno),
-        }
-    }
-    for name in names.split(|&byte| byte == 0) {
-        if !name.starts_with(b"user.") || name.starts_with(b"user.overlay.") {
-            continue;
-        }
-        let length = rustix::fs::fgetxattr_query(&fd, name)?;
-        // A size of 0 would ask for the length again.
-        let mut value = Vec::with_capacity(length.max(1));
-        rustix::fs::fgetxattr(&fd, name, spare_capacity(&mut value))?;
-        xattrs.push((name, value));
-    }
-    Ok(xattrs.into_iter().collect())
 }

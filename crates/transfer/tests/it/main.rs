@@ -5,12 +5,13 @@ mod deep;
 mod hostile;
 mod round_trip;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use avfs_store::Store;
 use avfs_transfer::{
-    Admits, ExportReport, Exporter, Hooks, ImportCache, ImportFilter, ImportReport, ImportTerms,
-    Importer, Incoming, OnDamage, Result, Standing, TransferDirectory, Unwatched,
+    Admits, ExportReport, Exporter, GitEnvironment, Hooks, ImportCache, ImportFilter, ImportReport,
+    ImportTerms, Importer, Incoming, OnDamage, Result, Standing, TransferDirectory, Unwatched,
 };
 use avfs_vault::{RootId, Trees, VaultPath};
 
@@ -62,6 +63,10 @@ impl Scene {
             filter,
             notes: &self.notes(),
             cache: &ImportCache::empty(),
+            git: GitEnvironment {
+                path: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
+                user_home: None,
+            },
             admits,
         };
         work(&Importer::new(terms, &Unwatched)?)

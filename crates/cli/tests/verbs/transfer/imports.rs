@@ -126,6 +126,75 @@ fn what_is_left_out_is_listed() {
     });
 }
 
+/// What a script prints that the user runs on the host.
+fn on_host(home: &Home, script: &str) -> String {
+    let mut bash = home.host_command("bash");
+    let output = bash.args(["-ec", script]).output().unwrap();
+    assert!(output.status.success(), "{script}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const REPOSITORY: &str = r"
+set -e
+export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+mkdir -p repo && cd repo && git init -q -b main
+printf 'config\nlogs/\ntags\nbuild/\n*.o\n.git\n' > .gitignore
+mkdir -p build/deep build/other sub
+echo kept > build/deep/tracked; echo kept > lib.o; echo kept > sub/lib.o; echo in > README
+git add -f .gitignore build/deep/tracked lib.o sub/lib.o README
+git commit -qm first && git tag v1
+echo lost > build/deep/free; echo lost > build/other/free; echo lost > new.o; echo lost > sub/new.o; echo free > sub/free
+# A repository in the work tree: its own files, and its own index.
+git init -q nested && cd nested && echo '*.log' > .gitignore && echo kept > a.log && git add -f . && echo lost > b.log
+";
+
+/// The repository stays one, and what it tracks stays whole, whatever the rules name. git says what is tracked.
+#[test]
+fn ignore_rules_spare_the_repository_and_what_it_tracks() {
+    with_vault(AVFS, |home| {
+        on_host(home, REPOSITORY);
+        let imported = home.json(&["import", "repo", "/r", "--gitignore"]);
+        let mut skipped: Vec<_> = imported["skipped"].as_array().unwrap().iter().collect();
+        skipped.sort_by_key(|item| item["path"].to_string());
+        let skipped: Vec<_> = skipped.iter().map(|it| it["path"].as_str()).collect();
+        let expected = [
+            "build/deep/free",
+            "build/other",
+            "nested/b.log",
+            "new.o",
+            "sub/new.o",
+        ];
+        assert_eq!(skipped, expected.map(Some), "{imported:#}");
+        let inside = "cd /r && git fsck --strict && git tag && git reflog && git status --porcelain && git -C nested status --porcelain";
+        let inside = home.ok(&["exec", "--shell", inside]);
+        let outside = on_host(
+            home,
+            "cd repo && git tag && git reflog && rm build/deep/free build/other/free new.o sub/new.o nested/b.log && git status --porcelain && git -C nested status --porcelain",
+        );
+        assert_eq!(inside, outside);
+
+        // A directory of a work tree belongs to it, too.
+        let part = home.json(&["import", "repo/sub", "/sub", "--gitignore"]);
+        assert_eq!(
+            part["skipped"].as_array().map(Vec::len),
+            Some(0),
+            "{part:#}"
+        );
+        // What only looks like a repository has nothing tracked, and is none of the repository around it.
+        on_host(
+            home,
+            "mkdir -p repo/sub/empty/.git; echo '*.o' > repo/sub/empty/.gitignore; echo > repo/sub/empty/x.o",
+        );
+        let empty = home.json(&["import", "repo/sub/empty", "/empty", "--gitignore"]);
+        assert_eq!(empty["skipped"][0]["path"], "x.o", "{empty:#}");
+        // An index that cannot be read keeps nothing out in silence.
+        on_host(home, "echo broken > repo/.git/index");
+        let (kind, told) = home.refused(&["import", "repo", "/broken", "--gitignore"]);
+        assert_eq!(kind, "Invalid", "{told}");
+        assert!(told.to_string().contains("which files"), "{told}");
+    });
+}
+
 #[test]
 fn an_import_goes_as_deep_as_it_is_told() {
     with_vault(AVFS, |home| {

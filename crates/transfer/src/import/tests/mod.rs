@@ -13,8 +13,8 @@ use avfs_vault::{Kind, Root, RootId, Time, Trees, VaultPath};
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 
 use crate::{
-    Error, ExportReport, Exporter, Hooks, ImportCache, ImportFilter, ImportReport, ImportTerms,
-    Importer, OnDamage, Result, Standing, Unwatched,
+    Error, ExportReport, Exporter, GitEnvironment, Hooks, ImportCache, ImportFilter, ImportReport,
+    ImportTerms, Importer, OnDamage, Result, Standing, Unwatched,
 };
 
 const OWNER: (u32, u32) = (1000, 1001);
@@ -33,6 +33,10 @@ fn import_directory(
         filter: &ImportFilter::default(),
         notes: Path::new("/nowhere"),
         cache: &ImportCache::empty(),
+        git: GitEnvironment {
+            path: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
+            user_home: None,
+        },
         admits: &|_, _| Ok(()),
     };
     let importer = Importer::new(terms, &Unwatched)?;

@@ -2,6 +2,7 @@
 
 mod archives;
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -51,20 +52,17 @@ impl Scene {
             filter,
             notes: Path::new("/nowhere"),
             cache,
+            git: GitEnvironment {
+                path: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
+                user_home: Some(self.dir.path()),
+            },
             admits: &|_, _| Ok(()),
         };
         let importer = Importer::new(terms, watcher)?;
         let incoming = match from {
             From::Archive(mut bytes) => importer.read_archive(&mut bytes, "it")?,
             From::Directory(dir) => importer.read_directory(dir)?,
-            From::Revision(dir, revision) => {
-                let path = std::env::var_os("PATH").unwrap();
-                let git = GitEnvironment {
-                    path: &path,
-                    user_home: Some(self.dir.path()),
-                };
-                importer.read_revision(git, dir, revision)?
-            }
+            From::Revision(dir, revision) => importer.read_revision(dir, revision)?,
         };
         let mut edit = self.trees.edit(self.root).unwrap();
         let report = importer.put(&mut edit, incoming)?;
@@ -226,6 +224,10 @@ fn nobody_waiting_means_nothing_done() {
         filter: &filter,
         notes: Path::new("/nowhere"),
         cache: &cache,
+        git: GitEnvironment {
+            path: OsStr::new(""),
+            user_home: None,
+        },
         admits: &|_, _| Ok(()),
     };
     let importer = Importer::new(terms, &Gone).unwrap();

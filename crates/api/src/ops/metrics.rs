@@ -322,10 +322,13 @@ mod tests {
         assert_eq!(lock(&metrics.by_vault).len(), VAULTS_MAX);
         let mut text = String::new();
         let present = [vault(1), vault(2)].into();
-        metrics.write_vaults(&mut text, &present, |name| *name == vault(2));
+        metrics.keep(&present);
+        metrics.write_vaults(&mut text, |name| *name == vault(2));
         let lines: Vec<_> = text.lines().filter(|it| !it.starts_with('#')).collect();
         let expected = r#"avfs_vault_execs_total{vault="v2",status="exited"} 1"#;
         assert_eq!(lines, [expected]);
         assert_eq!(lock(&metrics.by_vault).len(), 2);
+        metrics.forget(&vault(1));
+        assert!(!lock(&metrics.by_vault).contains_key(&vault(1)));
     }
 }

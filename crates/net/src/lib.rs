@@ -41,7 +41,7 @@ mod trust;
 mod upstream;
 
 pub use attempts::{Attempt, Attempts, Door, Outcome};
-pub use authority::Authority;
+pub use authority::{Authority, AuthorityMaker};
 pub use cache::{Cache, CachePlace, CacheUsage};
 pub use config::{Bounds, Config};
 pub use error::Error;

@@ -57,8 +57,8 @@ impl Served {
         if self.service.stop.is_cancelled() {
             return Err(Error::Stopped);
         }
-        if !terms.inspect.is_empty() && self.service.authority.is_none() {
-            return Err(Error::NoAuthority);
+        if !terms.inspect.is_empty() {
+            self.service.authority()?;
         }
         if terms.is_none() {
             return Ok(());

@@ -15,7 +15,6 @@ use super::hello::{NoHello, ServerName, read_hello};
 use super::http;
 use crate::attempts::Door;
 use crate::dial::{self, Dialled, Stream};
-use crate::error::Error;
 use crate::execs::Connection;
 use crate::refusal::Refusal;
 use crate::relay::relay;
@@ -85,7 +84,8 @@ async fn opened(
 ) {
     let ready = async {
         let bytes = greeting(service, at, &mut stream).await?;
-        let authority = service.authority.as_ref().ok_or(Error::NoAuthority);
+        // Whoever had the terms changed so that TLS is opened here had it made.
+        let authority = service.made_authority();
         let config = authority.and_then(|authority| authority.serve_as(&at.host));
         let config = config.map_err(|error| Refusal::Unreachable(at.clone(), error.to_string()))?;
         Ok((bytes, config))

@@ -63,8 +63,7 @@ impl Served {
         if terms.is_none() {
             return Ok(());
         }
-        doors::open_proxies(&self.service)?;
-        doors::open_listed(&self.service, terms)
+        doors::open_for(&self.service, terms)
     }
 }
 

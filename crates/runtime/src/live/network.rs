@@ -322,9 +322,31 @@ impl InSandbox {
     }
 }
 
+/// With the kind that the kernel gave, by which a port that a command has is told from other failures.
+fn as_io(error: avfs_sandbox::Error) -> io::Error {
+    match error {
+        avfs_sandbox::Error::System(fault) => {
+            io::Error::new(io::Error::from_raw_os_error(fault.errno).kind(), fault)
+        }
+        other => io::Error::other(other),
+    }
+}
+
 impl Sockets for InSandbox {
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener> {
-        self.get()?.listener(address).map_err(io::Error::other)
+        self.get()?.listener(address).map_err(as_io)
+    }
+
+    fn tcp_listeners(&self, addresses: &[SocketAddr]) -> Vec<io::Result<TcpListener>> {
+        let made = self.get();
+        let made = made.and_then(|sandbox| sandbox.listeners(addresses).map_err(as_io));
+        match made {
+            Ok(made) => made.into_iter().map(|one| one.map_err(as_io)).collect(),
+            Err(error) => {
+                let failed = |_| Err(io::Error::new(error.kind(), error.to_string()));
+                addresses.iter().map(failed).collect()
+            }
+        }
     }
 
     fn has_ipv6(&self) -> bool {
@@ -332,13 +354,23 @@ impl Sockets for InSandbox {
     }
 
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
-        self.get()?.udp(address).map_err(io::Error::other)
+        self.get()?.udp(address).map_err(as_io)
+    }
+
+    fn udp_and_listener(&self, address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+        match address {
+            SocketAddr::V4(v4) => {
+                let made = self.get()?.udp_and_listener(v4);
+                made.map_err(as_io)
+            }
+            SocketAddr::V6(_) => Ok((self.udp(address)?, self.tcp_listener(address)?)),
+        }
     }
 
     fn route(&self, range: AddressRange) -> io::Result<()> {
         let (first, bits) = range.parts();
         let range = avfs_sandbox::AddressRange::new(first, bits).map_err(io::Error::other)?;
-        self.get()?.route_locally(range).map_err(io::Error::other)
+        self.get()?.route_locally(range).map_err(as_io)
     }
 }
 

@@ -32,6 +32,15 @@ pub(super) type Open = Arc<Mutex<Vec<Weak<LiveNetwork>>>>;
 const DOWNLOADS: &str = "downloads";
 const DOWNLOADS_MAX: u64 = 5 << 30;
 
+/// Where a home keeps what package registries answered.
+pub fn downloads_place(home: &Path) -> CachePlace {
+    CachePlace {
+        directory: home.join(DOWNLOADS),
+        max_bytes: DOWNLOADS_MAX,
+        keep_free: reserve_of(home).unwrap_or(DOWNLOADS_MAX),
+    }
+}
+
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
     net: Net,
@@ -58,11 +67,7 @@ impl Networks {
             Ok(upstream) => (upstream, None),
             Err(error) => (Upstream::default(), Some(error.to_string().into())),
         };
-        let downloads = Cache::new(CachePlace {
-            directory: home.join(DOWNLOADS),
-            max_bytes: DOWNLOADS_MAX,
-            keep_free: reserve_of(home).unwrap_or(DOWNLOADS_MAX),
-        });
+        let downloads = Cache::new(downloads_place(home));
         let config = avfs_net::Config {
             cache: Some(downloads.clone()),
             resolver: Arc::new(HostsFile::new(home.join("hosts"))),

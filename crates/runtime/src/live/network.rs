@@ -14,7 +14,7 @@ use avfs_net::{
     Attempts, Attribution, AuthorityMaker, Cache, CachePlace, Ends, Fetched, Forward, HostsFile,
     Inside, Net, Served, Sockets, Terms, Transport, Upstream,
 };
-use avfs_policy::{AddressRange, Host, HostName, HostPort};
+use avfs_policy::{AddressRange, HostPort};
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 use avfs_view::Layer;
@@ -159,7 +159,7 @@ impl Networks {
     /// Gets a small file of a host, for the daemon itself. Blocks.
     pub fn fetch(
         &self,
-        name: &HostName,
+        at: &HostPort,
         secure: bool,
         path: &str,
         authorization: Option<&str>,
@@ -167,8 +167,7 @@ impl Networks {
         if let Some(fault) = &self.fault {
             return Err(fault.to_string());
         }
-        let at = HostPort::new(Host::Name(name.clone()), if secure { 443 } else { 80 });
-        let fetched = self.net.fetch(&at, secure, path, authorization);
+        let fetched = self.net.fetch(at, secure, path, authorization);
         fetched.map_err(|error| error.to_string())
     }
 

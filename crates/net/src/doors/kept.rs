@@ -188,7 +188,7 @@ impl Asked<'_> {
                         let headers = coming.headers.clone();
                         return Ok(Some(whole(headers, Source::Coming(coming, true))));
                     }
-                    Stage::Kept(entry) => return Ok(Some(self.from_kept(&entry))),
+                    Stage::Kept(entry) => return Ok(Some(self.still_right(&entry))),
                     Stage::NotShared => return Ok(None),
                     Stage::Asked | Stage::Failed => {}
                 },
@@ -224,7 +224,7 @@ impl Asked<'_> {
     }
 
     /// An entry that the host has just said to be right, whatever its age.
-    fn from_kept(&self, entry: &Entry) -> Found {
+    fn still_right(&self, entry: &Entry) -> Found {
         let head = entry.policy().before_request(&self.sent, SystemTime::now());
         let headers = match head {
             BeforeRequest::Fresh(head) => head.headers,
@@ -324,7 +324,7 @@ impl Asked<'_> {
         let _ = tokio::task::spawn_blocking(move || shelf.renew(key, &noted)).await;
         lead.tell(Stage::Kept(Arc::clone(&entry)));
         tokio::spawn(self.held(origin).release());
-        Ok(Some(self.from_kept(&entry)))
+        Ok(Some(self.still_right(&entry)))
     }
 
     /// The host's answer, which is kept if that may be.

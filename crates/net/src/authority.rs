@@ -85,3 +85,37 @@ impl Authority {
         Ok(config)
     }
 }
+
+/// Makes the authority of a sandbox, and has the sandbox trust it. May block. Called again if it failed.
+pub type AuthorityMaker = Box<dyn Fn() -> Result<Authority, Error> + Send + Sync>;
+
+/// The authority of a sandbox, which is made when it is first needed: most sandboxes need none.
+pub(crate) struct OwnAuthority {
+    make: AuthorityMaker,
+    made: Mutex<Option<Arc<Authority>>>,
+}
+
+impl OwnAuthority {
+    pub(crate) fn new(make: AuthorityMaker) -> OwnAuthority {
+        OwnAuthority {
+            make,
+            made: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn made(&self) -> Option<Arc<Authority>> {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.clone()
+    }
+
+    /// Blocks the first time. If it fails, the next one tries again.
+    pub(crate) fn get(&self) -> Result<Arc<Authority>, Error> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = &*made {
+            return Ok(Arc::clone(authority));
+        }
+        let authority = Arc::new((self.make)()?);
+        *made = Some(Arc::clone(&authority));
+        Ok(authority)
+    }
+}

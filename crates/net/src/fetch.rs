@@ -39,8 +39,13 @@ impl Net {
         authorization: Option<&str>,
     ) -> Result<Fetched, Error> {
         let failed = |why: String| Error::Fetch(at.clone(), why);
+        let usual = at.port == if secure { 443 } else { 80 };
+        let host = match usual {
+            true => at.host.to_string(),
+            false => at.to_string(),
+        };
         let mut request = Request::get(path)
-            .header(HOST, at.host.to_string())
+            .header(HOST, host)
             .header(USER_AGENT, AGENT);
         if let Some(authorization) = authorization {
             let value = HeaderValue::try_from(authorization);

@@ -41,8 +41,8 @@ mod trust;
 mod upstream;
 
 pub use attempts::{Attempt, Attempts, Door, Outcome};
-pub use authority::Authority;
-pub use cache::{Cache, CachePlace, CacheUsage};
+pub use authority::{Authority, AuthorityMaker};
+pub use cache::{Cache, CacheHealth, CachePlace, CacheUsage};
 pub use config::{Bounds, Config};
 pub use error::Error;
 pub use exec_key::ExecKey;

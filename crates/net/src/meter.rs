@@ -55,7 +55,7 @@ impl Account {
     }
 
     /// Takes bytes, and says how long to pause. `None` when there are no more to take.
-    fn take(&self, bytes: u64) -> Option<Duration> {
+    fn take(&self, bytes: u64, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         state.used = state.used.saturating_add(bytes);
         if state.max.is_some_and(|max| state.used > max) {
@@ -64,7 +64,6 @@ impl Account {
         let Some(rate) = state.per_second else {
             return Some(Duration::ZERO);
         };
-        let now = Instant::now();
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
         let begun = state.paid_at.map_or(earliest, |paid| paid.max(earliest));
@@ -123,14 +122,18 @@ impl Meter {
 
     fn take(&self, count: &AtomicU64, bytes: usize) -> io::Result<Option<Pin<Box<Sleep>>>> {
         count.fetch_add(bytes as u64, Ordering::Relaxed);
+        let pause = self.pause(bytes as u64, Instant::now());
+        let pause = pause.ok_or_else(|| io::Error::other("the limit of bytes is reached"))?;
+        Ok((!pause.is_zero()).then(|| Box::pin(sleep(pause))))
+    }
+
+    /// How long to wait after these bytes; none if an account has no more.
+    fn pause(&self, bytes: u64, now: Instant) -> Option<Duration> {
         let mut pause = Duration::ZERO;
         for account in &self.accounts {
-            let taken = account.take(bytes as u64);
-            let taken = taken.ok_or_else(|| io::Error::other("the limit of bytes is reached"))?;
-            pause = pause.max(taken);
+            pause = pause.max(account.take(bytes, now)?);
         }
-        let pause = pause.min(LONGEST_PAUSE);
-        Ok((!pause.is_zero()).then(|| Box::pin(sleep(pause))))
+        Some(pause.min(LONGEST_PAUSE))
     }
 }
 
@@ -212,5 +215,59 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves pieces by each connection in turn, none of which takes its next before it has waited; gives how long all took.
+    fn moved(meters: &[Meter], pieces: usize, bytes: u64) -> Duration {
+        let begun = Instant::now();
+        let mut free = vec![begun; meters.len()];
+        for _ in 0..pieces {
+            let next = (0..meters.len()).min_by_key(|one| free[*one]).unwrap();
+            let pause = meters[next].pause(bytes, free[next]).unwrap();
+            free[next] += pause;
+        }
+        *free.iter().max().unwrap() - begun
+    }
+
+    fn shared(rate: u64, connections: usize) -> Vec<Meter> {
+        let all = Arc::new(Account::default());
+        all.set_rate(Some(rate));
+        let own = || Arc::new(Account::default());
+        let meters = (0..connections).map(|_| Meter::new(vec![own(), Arc::clone(&all)]));
+        meters.collect()
+    }
+
+    /// A rate is for all connections together: many take as long as one for the same bytes.
+    #[test]
+    fn a_rate_is_shared() {
+        // 100 pieces of 1,000 bytes at 10,000 a second, but for the burst.
+        let expected = Duration::from_secs(10) - BURST;
+        for connections in [1, 2, 7] {
+            let took = moved(&shared(10_000, connections), 100, 1_000);
+            assert_eq!(took.as_millis(), expected.as_millis(), "{connections}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_for_one_account_and_a_silence_saves_little() {
+        let account = Arc::new(Account::default());
+        account.set_max(Some(1_000));
+        let meter = Meter::new(vec![Arc::clone(&account)]);
+        let now = Instant::now();
+        assert_eq!(meter.pause(1_000, now), Some(Duration::ZERO));
+        assert_eq!(meter.pause(1, now), None);
+        assert_eq!(account.spent(), Some(1_000));
+        let meters = shared(1_000, 1);
+        assert_eq!(meters[0].pause(100, now), Some(Duration::ZERO));
+        let hour = now + Duration::from_secs(3600);
+        assert_eq!(meters[0].pause(100, hour), Some(Duration::ZERO));
+        assert_eq!(meters[0].pause(500, hour), Some(Duration::from_millis(500)));
+        // No pause is long, so that another rate takes hold.
+        assert_eq!(meters[0].pause(1 << 30, hour), Some(LONGEST_PAUSE));
     }
 }

@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::authority::Authority;
+use crate::authority::AuthorityMaker;
 use crate::config::Config;
 use crate::error::Error;
 use crate::execs::Execs;
@@ -42,13 +42,14 @@ impl Net {
     }
 
     /// Serves a sandbox until the answer is dropped. Names are answered at once; proxies and ports are opened with the first
-    /// command that may reach something. Without an authority, no TLS can be opened.
+    /// command that may reach something, and an authority is made with the first whose terms open TLS. Without a way to make one, no
+    /// TLS can be opened.
     pub fn serve(
         &self,
         sockets: Arc<dyn Sockets>,
         attribution: Arc<dyn Attribution>,
         sink: Arc<dyn Sink>,
-        authority: Option<Arc<Authority>>,
+        authority: Option<AuthorityMaker>,
     ) -> Result<Served, Error> {
         let handle = self.handle()?;
         let bounds = self.common.config.bounds;

@@ -208,7 +208,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::Unseen(at) => write!(
                 f,
-                "{} has rules about requests, so {at} is not allowed: requests are seen on ports 80 and 443",
+                "{} has rules about requests, so {at} is not allowed: requests are not seen on that port",
                 at.host
             ),
             Refusal::PlainSecret(at, header) => write!(

@@ -14,12 +14,21 @@ use crate::exec_key::ExecKey;
 /// `local fd61:7666:7300::/64 dev lo` must be one too.
 pub trait Sockets: Send + Sync {
     /// A listening TCP socket. One on an IPv6 address is for IPv6 alone (`IPV6_V6ONLY`), and may be bound to
-    /// an address that is the namespace's own only by a route (`IPV6_FREEBIND`).
+    /// an address that is the namespace's own only by a route (`IPV6_FREEBIND`). A port that is taken is [`io::ErrorKind::AddrInUse`].
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener>;
+    /// Several of them, in the same order.
+    fn tcp_listeners(&self, addresses: &[SocketAddr]) -> Vec<io::Result<TcpListener>> {
+        let addresses = addresses.iter();
+        addresses.map(|one| self.tcp_listener(*one)).collect()
+    }
     /// Whether the namespace has IPv6. Must not block.
     fn has_ipv6(&self) -> bool;
     /// A bound UDP socket.
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket>;
+    /// A bound UDP socket, and a listening TCP socket on the same address.
+    fn udp_and_listener(&self, address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+        Ok((self.udp(address)?, self.tcp_listener(address)?))
+    }
     /// Makes every address of the range one of the namespace's own (`local RANGE dev lo`). A range that is a route already
     /// is no error.
     fn route(&self, range: AddressRange) -> io::Result<()>;

@@ -57,14 +57,13 @@ impl Served {
         if self.service.stop.is_cancelled() {
             return Err(Error::Stopped);
         }
-        if !terms.inspect.is_empty() && self.service.authority.is_none() {
-            return Err(Error::NoAuthority);
+        if !terms.inspect.is_empty() {
+            self.service.authority()?;
         }
         if terms.is_none() {
             return Ok(());
         }
-        doors::open_proxies(&self.service)?;
-        doors::open_listed(&self.service, terms)
+        doors::open_for(&self.service, terms)
     }
 }
 

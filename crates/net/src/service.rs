@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::authority::Authority;
+use crate::authority::{Authority, AuthorityMaker, OwnAuthority};
 use crate::config::{Bounds, Config};
 use crate::error::Error;
 use crate::execs::Execs;
@@ -35,7 +35,7 @@ pub(crate) struct Common {
 pub(crate) struct Service {
     pub(crate) common: Arc<Common>,
     pub(crate) execs: Arc<Execs>,
-    pub(crate) authority: Option<Arc<Authority>>,
+    authority: Option<OwnAuthority>,
     pub(crate) names: Names,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) questions: Arc<Semaphore>,
@@ -64,7 +64,7 @@ impl Service {
     pub(crate) fn new(
         common: Arc<Common>,
         execs: Arc<Execs>,
-        authority: Option<Arc<Authority>>,
+        authority: Option<AuthorityMaker>,
         sockets: Arc<dyn Sockets>,
         handle: Handle,
         stop: CancellationToken,
@@ -73,7 +73,7 @@ impl Service {
         Service {
             common,
             execs,
-            authority,
+            authority: authority.map(OwnAuthority::new),
             names: Names::new(bounds.names_per_sandbox),
             connections: Arc::new(Semaphore::new(bounds.connections_per_sandbox)),
             questions: Arc::new(Semaphore::new(bounds.questions)),
@@ -88,6 +88,18 @@ impl Service {
 
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.common.config.bounds
+    }
+
+    /// The authority of the sandbox, which is made if it is not there. Blocks.
+    pub(crate) fn authority(&self) -> Result<Arc<Authority>, Error> {
+        let own = self.authority.as_ref().ok_or(Error::NoAuthority)?;
+        own.get()
+    }
+
+    /// That authority, if it is there.
+    pub(crate) fn made_authority(&self) -> Result<Arc<Authority>, Error> {
+        let made = self.authority.as_ref().and_then(OwnAuthority::made);
+        made.ok_or(Error::NoAuthority)
     }
 
     /// Has names reached by IPv6 as well. `open` opens what all terms list by then. Blocks while another thread does it.

@@ -26,6 +26,9 @@ pub struct Terms {
     pub secrets: Vec<Secret>,
     /// Hosts of the list that are package registries. What they answer to GET is kept for all sandboxes.
     pub registries: HostList,
+    /// Hosts that speak TLS on other ports than 443, and HTTP on others than 80. They are held to it there as on those.
+    pub tls_ports: HostList,
+    pub http_ports: HostList,
 }
 
 impl Terms {

@@ -32,7 +32,7 @@ mod session;
 mod tests;
 mod transfer;
 
-pub use avfs_net::{CacheUsage, RequestRule, RequestRules};
+pub use avfs_net::{CacheHealth, CachePlace, CacheUsage, RequestRule, RequestRules};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Hint, Host, HostError,
     HostList, HostPattern, HostPort, HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
@@ -127,6 +127,7 @@ pub use live::mounts::{
     Audience, MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted,
     mount_namespace,
 };
+pub use live::network::downloads_place;
 pub use live::ports::{Guest, ListeningAt, ListeningPort, ListeningPorts, PortInfo};
 pub use live::recover::Stranded;
 pub use live::shape::{Access, Driver};

@@ -28,6 +28,7 @@ const LOCK: &str = "lock";
 const UPPER: &str = "upper";
 const WORK: &str = "work";
 const SCRATCH: &str = "tmp";
+const SHOWN: &str = "shown";
 
 /// The layers of a home.
 pub struct Layers {
@@ -318,6 +319,14 @@ impl Layer {
         if !path.is_dir() {
             make_directory(&path, 0o1777).map_err(at(&path))?;
         }
+        Ok(path)
+    }
+
+    /// Makes a directory for files that are shown to commands beside the view, and that only the daemon writes. It goes with the
+    /// layer. A layer has one sandbox, so nobody has made it before.
+    pub fn make_shown(&self) -> Result<PathBuf> {
+        let path = self.path.join(SHOWN);
+        make_directory(&path, 0o755).map_err(at(&path))?;
         Ok(path)
     }
 

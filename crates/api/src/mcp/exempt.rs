@@ -60,7 +60,10 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "network_deny",
         "the tool that says what network a workspace has sets the whole list",
     ),
-    ("network_inspect", OWNER),
+    (
+        "network_inspect",
+        "opening TLS and loosening its rules are the owner's; the rules of a vault are no part of an agent's task",
+    ),
     (
         "network_log",
         "the answer of a command says what it tried to reach",

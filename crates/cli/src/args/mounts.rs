@@ -80,7 +80,7 @@ Examples:
   avfs doctor --fix                remove mounts of a daemon that was killed
   avfs doctor --attack             test the sandbox on this host")]
 pub struct DoctorArgs {
-    /// Remove mounts whose daemon is gone
+    /// Remove mounts whose daemon is gone, and close downloads that other users may open
     #[arg(long)]
     pub fix: bool,
     /// Run attacks in a sandbox, and print what stopped each

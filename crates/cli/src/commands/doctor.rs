@@ -4,12 +4,14 @@ use crate::args::DoctorArgs;
 use crate::environment;
 use crate::error::Result;
 use crate::exit;
+use crate::output::table::{count, size};
 use crate::output::{Output, style};
 use avfs_api::DaemonPaths;
-use avfs_runtime::{LayersPlace, LayersWhy};
+use avfs_runtime::{CacheHealth, LayersPlace, LayersWhy, downloads_place};
 use avfs_sandbox::onhost::{self, InUse};
 use avfs_sandbox::probe::{self, Outcome, Probe};
 use serde::Serialize;
+use std::path::Path;
 
 #[derive(Serialize)]
 struct Report {
@@ -18,6 +20,25 @@ struct Report {
     probes: Vec<ProbeItem>,
     /// Mounts whose daemon is gone.
     mounts: Vec<DeadMount>,
+    /// What is kept of package registries, if anything ever was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    downloads: Option<Downloads>,
+}
+
+#[derive(Serialize)]
+struct Downloads {
+    answers: u64,
+    bytes: u64,
+    max_bytes: u64,
+    /// Answers that are not whole. `avfs fsck` reads all of them.
+    damaged: u64,
+    /// Files that other users may open.
+    exposed: u64,
+    /// Whether these were closed.
+    fixed: bool,
+    /// Why it cannot be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -39,11 +60,90 @@ struct ProbeItem {
 }
 
 pub fn run(args: DoctorArgs, output: Output) -> Result<u8> {
-    let mut report = Report::new(probe_all(&environment::place()?)?);
+    let place = environment::place()?;
+    let mut report = Report::new(probe_all(&place)?);
     report.mounts = dead_mounts(args.fix);
+    report.downloads = Downloads::of(place.home(), args.fix);
     output.answer(&report, text)?;
     let mended = report.mounts.iter().all(|mount| mount.fixed);
-    Ok(if report.works && mended { exit::OK } else { 1 })
+    let sound = report.downloads.as_ref().is_none_or(Downloads::is_sound);
+    Ok(match report.works && mended && sound {
+        true => exit::OK,
+        false => 1,
+    })
+}
+
+impl Downloads {
+    fn of(home: &Path, fix: bool) -> Option<Downloads> {
+        let place = downloads_place(home);
+        let health = match place.look() {
+            Ok(health) => health?,
+            Err(error) => {
+                return Some(Downloads {
+                    fault: Some(format!("{}: {error}", place.directory.display())),
+                    ..Downloads::from(CacheHealth::default(), false)
+                });
+            }
+        };
+        let fixed = fix && place.close(&health.exposed) == 0;
+        Some(Downloads::from(health, fixed))
+    }
+
+    fn from(health: CacheHealth, fixed: bool) -> Downloads {
+        Downloads {
+            answers: health.usage.answers,
+            bytes: health.usage.bytes,
+            max_bytes: health.usage.max_bytes,
+            damaged: health.damaged,
+            exposed: health.exposed.len() as u64,
+            fixed: fixed && !health.exposed.is_empty(),
+            fault: None,
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.fault.is_none() && self.damaged == 0 && (self.exposed == 0 || self.fixed)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let kept = format!(
+            "{} of package registries, {} of at most {}",
+            count(self.answers, "answer"),
+            size(self.bytes),
+            size(self.max_bytes)
+        );
+        let mut lines = Vec::new();
+        if let Some(fault) = &self.fault {
+            lines.push(format!("{}  downloads  {fault}", style::bad("broken ")));
+            lines.push("         nothing is kept until it is a directory of yours, or gone".into());
+        } else if self.is_sound() && !self.fixed {
+            lines.push(format!("{}  downloads  {kept}", style::good("ok     ")));
+        }
+        if self.damaged > 0 {
+            let damaged = count(self.damaged, "answer");
+            lines.push(format!(
+                "{}  downloads  {damaged} not whole",
+                style::bad("damaged")
+            ));
+            lines
+                .push("         `avfs fsck` removes it; it is downloaded again when needed".into());
+        }
+        if self.fixed {
+            let closed = style::good("fixed  ");
+            lines.push(format!(
+                "{closed}  downloads  other users could open {}",
+                count(self.exposed, "file")
+            ));
+        } else if self.exposed > 0 {
+            let open = style::bad("open   ");
+            lines.push(format!(
+                "{open}  downloads  other users may open {}",
+                count(self.exposed, "file")
+            ));
+            lines.push("         `avfs doctor --fix` closes it".into());
+        }
+        lines
+    }
 }
 
 /// Mounts of daemons that were killed. Any access to one fails.
@@ -110,6 +210,7 @@ impl Report {
             works: probes.iter().all(|probe| probe.works),
             probes,
             mounts: Vec::new(),
+            downloads: None,
         }
     }
 }
@@ -161,6 +262,7 @@ fn text(report: &Report) -> String {
     if report.mounts.iter().any(|mount| !mount.fixed) {
         lines.push("         `avfs doctor --fix` unmounts it; no data is lost".into());
     }
+    lines.extend(report.downloads.iter().flat_map(Downloads::lines));
     lines.push(String::new());
     let fixes: Vec<&str> = report
         .probes

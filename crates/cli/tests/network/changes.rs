@@ -190,3 +190,61 @@ fn the_owners_own_list_for_one_command_stays() {
         home.ok(&["job", "kill", &job]);
     });
 }
+
+/// Says whenever the number of certificates in the two files changes.
+const WATCH: &str = "
+import time
+was = None
+while True:
+    now = [open('/etc/agentvfs/' + name).read().count('BEGIN CERT') for name in ('authority.pem', 'authorities.pem')]
+    if now != was:
+        print(*now, flush=True)
+        was = now
+    time.sleep(0.02)
+";
+
+/// A sandbox has no authority of its own until TLS is opened in it; then commands that run already find it.
+#[test]
+fn a_job_finds_the_authority_that_is_made_when_tls_is_opened() {
+    with_names(&[A], |world| {
+        let home = &world.home;
+        home.ok(&["write", "/watch.py", WATCH]);
+        let job = start(home, &["--", "python3", "/watch.py"]);
+        let mut before = String::new();
+        let said = wait_for(SOON, || {
+            let polled = home.json(&["job", "poll", &job]);
+            before = polled["stdout"].as_str().unwrap_or_default().to_owned();
+            before.ends_with('\n')
+        });
+        assert!(said);
+        let (own, all) = before.trim().split_once(' ').unwrap();
+        assert_eq!(own, "0");
+        let all: u32 = all.parse().unwrap();
+        home.ok(&["network", "set", "a.example.test"]);
+        let answer = home.ok(&["exec", "--", "cat", "/etc/agentvfs/authority.pem"]);
+        assert_eq!(answer, "");
+        home.ok(&["network", "inspect", "a.example.test", "GET /"]);
+        written(home, &job, &format!("1 {}\n", all + 1));
+        let ours = home.ok(&["exec", "--", "cat", "/etc/agentvfs/authority.pem"]);
+        assert!(ours.contains("BEGIN CERTIFICATE"), "{ours}");
+        // Another sandbox has another one, and nobody inside can change it.
+        home.ok(&["vault", "fork", "v", "other"]);
+        let read = [
+            "--vault",
+            "other",
+            "exec",
+            "--",
+            "cat",
+            "/etc/agentvfs/authority.pem",
+        ];
+        let other = home.ok(&read);
+        assert!(
+            other.contains("BEGIN CERTIFICATE") && other != ours,
+            "{other}"
+        );
+        let words = ["exec", "--", "touch", "/etc/agentvfs/authority.pem"];
+        let refused = home.json(&words);
+        assert_ne!(refused["result"]["exit_code"], 0, "{refused:#}");
+        home.ok(&["job", "kill", &job]);
+    });
+}

@@ -31,9 +31,9 @@ fn ten_forks_download_once() {
         if !is_there(world, "pip") {
             return;
         }
+        // As many registries do, this one says nothing about how long its files are good.
         serve_wheel(&world.site);
         let file = format!("/files/{WHEEL_NAME}");
-        world.site.put_on_all(LONG);
         let forks: Vec<String> = (0..10).map(|number| format!("fork{number}")).collect();
         for fork in &forks {
             world.home.ok(&["vault", "fork", "v", fork]);
@@ -47,7 +47,7 @@ fn ten_forks_download_once() {
             }
         });
         assert_eq!(world.site.count(&file), 1, "{:?}", world.site.seen.all());
-        // Without the server, what never changes is still there.
+        // Without the server, a file whose name has its version is still there.
         world.site.stop();
         let url = format!("https://pypi.example.test{file}");
         let words = [&PIP[..], &["--target", "/q", &url]].concat();
@@ -140,5 +140,65 @@ fn cargo_builds_cold_and_warm() {
         let warm = run_in(world, "w", &["cargo", "run", "-q"]);
         succeeded(&warm);
         assert!(cached(&warm) > 0, "{warm:#}");
+    });
+}
+
+/// What `doctor` says about what is kept.
+fn doctor(world: &World, words: &[&str]) -> (bool, Value) {
+    let mut command = world.home.command(&[&["--json", "doctor"], words].concat());
+    let output = command.output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.success(), report["downloads"].clone())
+}
+
+#[test]
+fn doctor_knows_what_is_kept() {
+    use std::os::unix::fs::PermissionsExt;
+    for_every_user(|world, _| {
+        assert_eq!(doctor(world, &[]), (true, Value::Null));
+        world.site.put("/files/probe-1.0.tar.gz", "kept");
+        let url = "https://pypi.example.test/files/probe-1.0.tar.gz";
+        let get = || succeeded(&run_in(world, "v", &["curl", "-sSf", url])).to_owned();
+        assert_eq!(get(), "kept");
+        assert_eq!(get(), "kept");
+        let (fine, kept) = doctor(world, &[]);
+        assert!(fine, "{kept}");
+        assert_eq!(
+            (&kept["answers"], &kept["damaged"], &kept["exposed"]),
+            (&json!(1), &json!(0), &json!(0))
+        );
+        // Others could read it.
+        let dir = world.home.avfs_home().join("downloads");
+        let mode =
+            |mode| std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o755);
+        let (fine, open) = doctor(world, &[]);
+        assert!(!fine && open["exposed"] == 1, "{open}");
+        let (fine, closed) = doctor(world, &["--fix"]);
+        assert!(fine && closed["fixed"] == true, "{closed}");
+        assert_eq!(doctor(world, &[]).1["exposed"], 0);
+        // A body that is not whole.
+        let files = std::fs::read_dir(&dir)
+            .unwrap()
+            .map(|item| item.unwrap().path());
+        let body = files
+            .into_iter()
+            .find(|path| path.extension().is_some_and(|it| it == "body"));
+        std::fs::File::options()
+            .write(true)
+            .open(body.unwrap())
+            .unwrap()
+            .set_len(1)
+            .unwrap();
+        let (fine, damaged) = doctor(world, &[]);
+        assert!(!fine && damaged["damaged"] == 1, "{damaged}");
+        let said = world.home.command(&["doctor"]).output().unwrap();
+        assert!(
+            String::from_utf8_lossy(&said.stdout).contains("avfs fsck"),
+            "{said:?}"
+        );
+        world.home.ok(&["fsck"]);
+        let (fine, none) = doctor(world, &[]);
+        assert!(fine && none["answers"] == 0, "{none}");
     });
 }

@@ -110,7 +110,7 @@ fn bytes_of_a_command_have_a_limit() {
     });
 }
 
-/// Two commands at once share the rate: what both have received when it has been in force is bounded, however long they take.
+/// Two commands at once are never faster than the rate, however long they take. That they share it exactly is a test of the meter.
 #[test]
 fn bandwidth_is_for_all_commands_together() {
     with_names(&[A], |world| {
@@ -126,10 +126,10 @@ fn bandwidth_is_for_all_commands_together() {
             let ended = home.json(&["job", "wait", job, "--timeout", "60s"]);
             assert_eq!(ended["exit_code"], 0, "{ended:#}");
         }
-        // A lower bound is no matter of how fast the machine is: 1.2 MB at 0.41 MB a second, but for what a silence had saved and
-        // for the last piece of each, after which nobody waits.
-        let took = begun.elapsed();
-        assert!(took.as_secs_f64() > 2.0, "{took:?}");
+        // Load can only make it less. A silence has saved a tenth of a second, and nobody waits after the last piece of each, of up
+        // to 64 KiB.
+        let rate = (1_200_000.0 - 2.0 * 65_536.0) / (begun.elapsed().as_secs_f64() + 0.1);
+        assert!(rate <= 400.0 * 1024.0, "{rate}");
         home.ok(&["vault", "unset", "bandwidth"]);
     });
 }

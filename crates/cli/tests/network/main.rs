@@ -22,6 +22,7 @@ mod host_registries;
 mod judge;
 mod limits;
 mod modes;
+mod other_ports;
 mod protocols;
 mod registries;
 mod requests;

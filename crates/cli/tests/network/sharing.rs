@@ -1,6 +1,6 @@
 //! Commands with different lists side by side in one vault: each reaches its own hosts only.
 
-use crate::{World, with_names};
+use crate::{World, succeeded, with_names};
 use avfs_testkit::{Home, SOON, wait_for};
 use serde_json::{Value, json};
 
@@ -121,5 +121,26 @@ fn a_connection_that_hides_its_command_gets_nothing_more() {
             "{:?}",
             world.site.seen.all()
         );
+    });
+}
+
+/// A server that has a listed port on every address keeps no command from running: what is listed is reached by a proxy then.
+#[test]
+fn a_server_on_a_listed_port_keeps_no_command_from_running() {
+    with_names(&["127.0.0.1 a.example.test"], |world| {
+        let home = &world.home;
+        let port = world.site.port;
+        let serve = format!(
+            "import socket, time; s = socket.create_server(('', {port})); print('up', flush=True); time.sleep(600)"
+        );
+        let job = home.json(&["job", "start", "--", "python3", "-c", &serve])["job_id"].to_string();
+        let up = || home.json(&["job", "poll", &job])["stdout"] == "up\n";
+        assert!(wait_for(SOON, up));
+        let url = format!("http://a.example.test:{port}/");
+        let ran = world.run(&world.list(&["a.example.test"]), &["curl", "-sS", &url]);
+        assert_eq!(succeeded(&ran), "hello");
+        let denied = ran["network"]["denied"].as_array().unwrap();
+        assert!(denied.iter().any(|it| it["port"] == port), "{ran:#}");
+        home.ok(&["job", "kill", &job]);
     });
 }

@@ -390,6 +390,31 @@ fn a_page_of_changes_can_be_waited_for() {
     });
 }
 
+/// What a job tries to reach is told while it runs.
+#[test]
+fn attempts_of_a_running_job_are_told() {
+    let (server, good) = served("read");
+    let headers = format!("{good}\r\naccept: text/event-stream");
+    let mut live = Stream::open(&server, &headers, ("GET", "/v1/events"), "");
+    assert_eq!(live.next().map(|it| it.name).as_deref(), Some("ready"));
+    let home = &server.home;
+    let script = "getent hosts nowhere.example.test; sleep 600";
+    let started = home.json(&["--vault", "v", "job", "start", "--shell", script]);
+    let job = started["job_id"].to_string();
+    let told = loop {
+        let event = live.next().expect("a change");
+        if event.data["details"]["denied"].is_array() {
+            break event.data;
+        }
+    };
+    let denied = &told["details"]["denied"][0];
+    assert_eq!(denied["host"], "nowhere.example.test", "{told:#}");
+    assert_eq!(denied["rule"], "default:not-listed", "{told:#}");
+    let polled = home.json(&["job", "poll", &job]);
+    assert_eq!(polled["running"], true, "{polled:#}");
+    home.ok(&["job", "kill", &job]);
+}
+
 /// A stream that nobody ends does not keep the daemon from being stopped.
 #[test]
 fn streams_of_changes_end_with_the_daemon() {

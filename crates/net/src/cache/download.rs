@@ -31,8 +31,10 @@ pub(crate) enum Progress {
     Coming(u64),
     /// All of it.
     Whole(u64),
-    /// It broke off.
+    /// It broke off. Whoever asks again may get it.
     Broken,
+    /// It is larger than an answer may be that is kept.
+    TooLarge,
 }
 
 /// A body that is coming.
@@ -76,9 +78,17 @@ pub(crate) fn download(
     let coming = Arc::clone(&download);
     let work = async move {
         let copied = copy(&coming, &shelf, &tell, body).await;
-        let Ok((bytes, checksum)) = copied else {
-            tell.send_replace(Progress::Broken);
-            return false;
+        let (bytes, checksum) = match copied {
+            Ok(copied) => copied,
+            Err(error) => {
+                // First, so that who asks again does not find this download.
+                drop(lead);
+                tell.send_replace(match error.kind() {
+                    io::ErrorKind::FileTooLarge => Progress::TooLarge,
+                    _ => Progress::Broken,
+                });
+                return false;
+            }
         };
         let stored = Stored {
             version: VERSION,
@@ -138,7 +148,7 @@ async fn copy(
         let at = bytes;
         bytes += collected as u64;
         if bytes > download.length.unwrap_or_else(|| shelf.largest()) {
-            return Err(io::Error::other("it is larger than it may be"));
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         let write = move || {
             let mut at = at;

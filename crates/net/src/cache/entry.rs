@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http_cache_semantics::{CacheOptions, CachePolicy};
-use hyper::header::HeaderMap;
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED,
+    PRAGMA,
+};
 use hyper::http::{request, response};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(super) const HEAD_MAX: u64 = 256 << 10;
 pub(super) const VERSION: u32 = 1;
 
-/// How long an answer is good is what its host says, and nothing is guessed: a new release must be seen.
+/// How long an answer is good is what its host says, and nothing is guessed: a new release must be seen. The one exception is
+/// [`policy_of_release`].
 const OPTIONS: CacheOptions = CacheOptions {
     shared: true,
     cache_heuristic: 0.0,
@@ -40,6 +44,13 @@ pub(super) struct Stored {
     pub policy: CachePolicy,
 }
 
+impl Stored {
+    /// What an answer counts for. The head counts as well, so that many small answers have a bound too.
+    pub fn size(&self) -> u64 {
+        self.length.saturating_add(4096)
+    }
+}
+
 /// An answer whose body has been read and is whole.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -59,6 +70,11 @@ impl Entry {
 
     pub(crate) fn length(&self) -> u64 {
         self.stored.length
+    }
+
+    /// Whether the host sent such a header.
+    pub(crate) fn has(&self, name: &HeaderName) -> bool {
+        self.stored.headers.contains_key(name)
     }
 
     /// This answer after its host has said that it is still the one.
@@ -84,6 +100,30 @@ pub(crate) fn policy(
             .any(|name| answer.headers.contains_key(*name));
     let whole = answer.status == 200 && !answer.headers.contains_key("content-range");
     (whole && useful && policy.is_storable()).then_some(policy)
+}
+
+/// How a released file is kept whose host says nothing about it.
+const RELEASE: HeaderValue = HeaderValue::from_static("max-age=600");
+/// What a host can say about it.
+const SAID: [HeaderName; 5] = [CACHE_CONTROL, EXPIRES, PRAGMA, ETAG, LAST_MODIFIED];
+
+/// As [`policy`], for a released file, whose address names its version. If its host says nothing at all about keeping it, it is good
+/// for ten minutes (RFC 9111 section 4.2.2 leaves that to the cache).
+pub(crate) fn policy_of_release(
+    request: &request::Parts,
+    answer: &response::Parts,
+    now: SystemTime,
+) -> Option<CachePolicy> {
+    let is_said = SAID.iter().any(|name| answer.headers.contains_key(name));
+    // A page in its place is a login, or an error.
+    let kind = answer.headers.get(CONTENT_TYPE);
+    let is_page = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
+    if is_said || is_page {
+        return policy(request, answer, now);
+    }
+    let mut guessed = answer.clone();
+    guessed.headers.insert(CACHE_CONTROL, RELEASE);
+    policy(request, &guessed, now)
 }
 
 /// Reads a body to its end, and says whether it is what the head says.

@@ -10,21 +10,25 @@
 mod download;
 mod entry;
 mod flights;
+mod health;
 mod key;
 mod origins;
+mod release;
 mod shelf;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use download::{Download, Progress, download};
-pub(crate) use entry::{Entry, policy};
+pub(crate) use entry::{Entry, policy, policy_of_release};
 pub(crate) use flights::{Joined, Lead, Stage};
 pub(crate) use key::{Credentials, Key, SENT};
 pub(crate) use origins::{Origin, Origins};
+pub(crate) use release::is_release;
 pub(crate) use shelf::Shelf;
 
 use flights::Flights;
+pub use health::CacheHealth;
 
 /// Where answers are kept, and how many.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use super::entry::{Entry, HEAD_MAX, Stored, is_whole};
 use super::key::Key;
 use super::{CachePlace, CacheUsage};
 
-const HEAD: &str = ".head";
+pub(super) const HEAD: &str = ".head";
 const BODY: &str = ".body";
 /// Unfinished files, which the next daemon removes.
 const UNFINISHED: &str = "tmp-";
@@ -148,6 +148,20 @@ impl Shelf {
             }),
             false => Err(io::Error::other("its body is damaged")),
         }
+    }
+
+    /// The bytes of an answer whose body has the length that its head says. The body is not read.
+    pub(super) fn looks_whole(&self, key: &Key) -> io::Result<u64> {
+        let stored = self.read_head(key)?;
+        let length = fs::metadata(self.path(&stored.body))?.len();
+        match length == stored.length {
+            true => Ok(stored.size()),
+            false => Err(io::Error::other("its body has another length")),
+        }
+    }
+
+    pub(super) fn has_head(&self, key: &Key) -> bool {
+        self.path(&format!("{key}{HEAD}")).exists()
     }
 
     fn remove(&self, index: &mut Index, key: &Key) {
@@ -299,8 +313,7 @@ impl Shelf {
 
 impl Index {
     fn add(&mut self, key: Key, stored: &Stored, used: SystemTime) {
-        // The head counts as well, so that many small answers have a bound too.
-        let bytes = stored.length + 4096;
+        let bytes = stored.size();
         self.bytes += bytes;
         self.known.insert(
             key,

@@ -37,12 +37,14 @@ pub(crate) fn open_names(service: &Arc<Service>) -> Result<(), Error> {
     if !service.claim(DNS) {
         return Ok(());
     }
-    let made = service.sockets.udp(DNS).and_then(|socket| {
-        socket.set_nonblocking(true)?;
+    let failed = |error| Error::Socket(DNS, error);
+    let made = service.sockets.udp_and_listener(DNS);
+    let (socket, listener) = made.map_err(failed)?;
+    let socket = {
+        socket.set_nonblocking(true).map_err(failed)?;
         let _entered = service.handle.enter();
-        tokio::net::UdpSocket::from_std(socket)
-    });
-    let socket = made.map_err(|error| Error::Socket(DNS, error))?;
+        tokio::net::UdpSocket::from_std(socket).map_err(failed)?
+    };
     let served = Arc::clone(service);
     service.handle.spawn(async move {
         tokio::select! {
@@ -50,33 +52,54 @@ pub(crate) fn open_names(service: &Arc<Service>) -> Result<(), Error> {
             () = dns::serve_udp(&served, socket) => {}
         }
     });
-    listen(service, DNS, Listens::Dns)
+    listen_on(service, listener, Listens::Dns).map_err(failed)
 }
 
-/// Opens the two proxies.
-pub(crate) fn open_proxies(service: &Arc<Service>) -> Result<(), Error> {
+/// Opens the two proxies, and what the terms need for connections without one.
+pub(crate) fn open_for(service: &Arc<Service>, terms: &Terms) -> Result<(), Error> {
     let proxies = [
         (HTTP_PROXY, Listens::HttpProxy),
         (SOCKS_PROXY, Listens::SocksProxy),
     ];
-    for (address, listens) in proxies {
-        open(service, address, listens)?;
-    }
-    Ok(())
+    service.open_routes(terms)?;
+    let listed = service.listed_addresses(terms).into_iter();
+    let listed = listed.map(|address| (address, Listens::Transparent));
+    open_all(service, proxies.into_iter().chain(listed))
 }
 
 /// Opens what the terms need for connections without a proxy.
-pub(crate) fn open_listed(service: &Arc<Service>, terms: &Terms) -> Result<(), Error> {
+fn open_listed(service: &Arc<Service>, terms: &Terms) -> Result<(), Error> {
     service.open_routes(terms)?;
-    for address in service.listed_addresses(terms) {
-        match open(service, address, Listens::Transparent) {
-            Err(Error::Socket(_, error)) if is_taken(address, &error) => {
-                note_taken(service, address)
-            }
-            opened => opened?,
+    let listed = service.listed_addresses(terms).into_iter();
+    open_all(
+        service,
+        listed.map(|address| (address, Listens::Transparent)),
+    )
+}
+
+/// Opens all that is not open yet. A port that a command has is noted; of other failures the first is told.
+fn open_all(
+    service: &Arc<Service>,
+    all: impl Iterator<Item = (SocketAddr, Listens)>,
+) -> Result<(), Error> {
+    let new: Vec<_> = all.filter(|(address, _)| service.claim(*address)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let addresses: Vec<SocketAddr> = new.iter().map(|(address, _)| *address).collect();
+    let made = service.sockets.tcp_listeners(&addresses);
+    let mut failed = Ok(());
+    for ((address, listens), made) in new.into_iter().zip(made) {
+        let opened = made.and_then(|listener| listen_on(service, listener, listens));
+        let Err(error) = opened else { continue };
+        service.unclaim(address);
+        if is_taken(address, &error) {
+            note_taken(service, address);
+        } else if failed.is_ok() {
+            failed = Err(Error::Socket(address, error));
         }
     }
-    Ok(())
+    failed
 }
 
 /// Opens what a name needs that a client has just asked for. Blocks.
@@ -89,10 +112,10 @@ pub(super) fn open_name(service: &Arc<Service>, name: &HostName, v6: bool) {
             }
         });
     }
-    for address in service.addresses_of_name(name) {
-        if open(service, address, Listens::Transparent).is_err() {
-            note_taken(service, address);
-        }
+    let addresses = service.addresses_of_name(name).into_iter();
+    let addresses = addresses.map(|address| (address, Listens::Transparent));
+    if let Err(Error::Socket(address, _)) = open_all(service, addresses) {
+        note_taken(service, address);
     }
 }
 
@@ -109,20 +132,16 @@ fn note_taken(service: &Service, address: SocketAddr) {
     service.execs.refused(&Who::Unknown, Door::Raw, &refusal);
 }
 
-fn open(service: &Arc<Service>, address: SocketAddr, listens: Listens) -> Result<(), Error> {
-    match service.claim(address) {
-        true => listen(service, address, listens).inspect_err(|_| service.unclaim(address)),
-        false => Ok(()),
-    }
-}
-
-fn listen(service: &Arc<Service>, address: SocketAddr, listens: Listens) -> Result<(), Error> {
-    let made = service.sockets.tcp_listener(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
+fn listen_on(
+    service: &Arc<Service>,
+    listener: std::net::TcpListener,
+    listens: Listens,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = {
         let _entered = service.handle.enter();
-        TcpListener::from_std(listener)
-    });
-    let listener = made.map_err(|error| Error::Socket(address, error))?;
+        TcpListener::from_std(listener)?
+    };
     let served = Arc::clone(service);
     service.handle.spawn(async move {
         tokio::select! {

@@ -5,16 +5,16 @@ use std::time::{Duration, SystemTime};
 
 use avfs_policy::HostPort;
 use http_body_util::Empty;
-use http_cache_semantics::{AfterResponse, BeforeRequest};
+use http_cache_semantics::{AfterResponse, BeforeRequest, CachePolicy};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1::handshake;
 use hyper::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, COOKIE, ETAG, HOST, HeaderMap,
-    HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RANGE, SET_COOKIE,
-    TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, COOKIE, ETAG,
+    HOST, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    RANGE, SET_COOKIE, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use hyper::http::{request, response};
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -22,7 +22,10 @@ use tokio::time::timeout;
 use super::feed::{self, Held, Source};
 use super::head;
 use super::http::{Body, Requests, empty};
-use crate::cache::{Cache, Entry, Joined, Key, Lead, Origin, SENT, Stage, download, policy};
+use crate::cache::{
+    Cache, Entry, Joined, Key, Lead, Origin, SENT, Stage, download, is_release, policy,
+    policy_of_release,
+};
 use crate::dial::{self, AGENT};
 use crate::refusal::Refusal;
 
@@ -57,32 +60,36 @@ pub(super) async fn answer(
     let Some(asked) = asked(requests, at, head)? else {
         return Ok(None);
     };
-    for _ in 0..TRIES {
-        let kept = asked.kept().await;
-        if let Some(answer) = kept.as_ref().and_then(|kept| asked.fresh(kept)) {
-            return Ok(Some(answer));
-        }
-        match asked.cache.parts().flights.join(asked.key) {
-            Joined::First(lead) => {
-                // Somebody may have finished between the look and now.
-                let kept = asked.kept().await;
-                if let Some(answer) = kept.as_ref().and_then(|kept| asked.fresh(kept)) {
-                    return Ok(Some(answer));
-                }
-                return asked.ask(lead, kept).await;
-            }
-            Joined::Waits(stage) => match answered(stage).await {
-                Stage::Coming(coming) => {
-                    let headers = coming.headers.clone();
-                    return Ok(Some(asked.give(headers, Source::Coming(coming, true))));
-                }
-                Stage::Kept(entry) => return Ok(Some(asked.give_kept(&entry))),
-                Stage::NotShared => return Ok(None),
-                Stage::Asked | Stage::Failed => {}
-            },
-        }
+    let found = asked.found().await?;
+    Ok(found.map(|found| asked.give(found)))
+}
+
+/// What a request is answered with.
+struct Found {
+    status: StatusCode,
+    headers: HeaderMap,
+    source: Source,
+}
+
+/// A request whose answer broke off, to be made again.
+pub(super) struct Again {
+    requests: Arc<Requests>,
+    at: HostPort,
+    client: request::Parts,
+    /// Of the answer that the client has begun to get.
+    headers: HeaderMap,
+}
+
+impl Again {
+    /// All of that answer, if it can still be had. It may be another one: what the client has got must be its beginning.
+    pub(super) async fn source(&self) -> Option<Source> {
+        let asked = asked(&self.requests, &self.at, &self.client).ok()??;
+        let found = asked.found().await.ok()??;
+        let same = [ETAG, LAST_MODIFIED, CONTENT_ENCODING]
+            .iter()
+            .all(|name| found.headers.get(name) == self.headers.get(name));
+        (found.status == StatusCode::OK && same).then_some(found.source)
     }
-    Ok(None)
 }
 
 /// Waits until the host has answered whoever asked it.
@@ -160,6 +167,36 @@ fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
 }
 
 impl Asked<'_> {
+    /// What answers the request: an answer that is kept, or the host's; nothing if it is to be passed on.
+    async fn found(&self) -> Result<Option<Found>, Refusal> {
+        for _ in 0..TRIES {
+            let kept = self.kept().await;
+            if let Some(found) = kept.as_ref().and_then(|kept| self.fresh(kept)) {
+                return Ok(Some(found));
+            }
+            match self.cache.parts().flights.join(self.key) {
+                Joined::First(lead) => {
+                    // Somebody may have finished between the look and now.
+                    let kept = self.kept().await;
+                    if let Some(found) = kept.as_ref().and_then(|kept| self.fresh(kept)) {
+                        return Ok(Some(found));
+                    }
+                    return self.ask(lead, kept).await;
+                }
+                Joined::Waits(stage) => match answered(stage).await {
+                    Stage::Coming(coming) => {
+                        let headers = coming.headers.clone();
+                        return Ok(Some(whole(headers, Source::Coming(coming, true))));
+                    }
+                    Stage::Kept(entry) => return Ok(Some(self.still_right(&entry))),
+                    Stage::NotShared => return Ok(None),
+                    Stage::Asked | Stage::Failed => {}
+                },
+            }
+        }
+        Ok(None)
+    }
+
     async fn kept(&self) -> Option<Entry> {
         let (shelf, key) = (Arc::clone(&self.cache.parts().shelf), self.key);
         let found = tokio::task::spawn_blocking(move || shelf.get(&key)).await;
@@ -167,12 +204,12 @@ impl Asked<'_> {
     }
 
     /// What is kept, if it may be used without asking the host.
-    fn fresh(&self, entry: &Entry) -> Option<Response<Body>> {
+    fn fresh(&self, entry: &Entry) -> Option<Found> {
         match entry
             .policy()
             .before_request(&self.wanted(), SystemTime::now())
         {
-            BeforeRequest::Fresh(head) => Some(self.give_entry(head.headers, entry)),
+            BeforeRequest::Fresh(head) => Some(from_entry(head.headers, entry)),
             BeforeRequest::Stale { .. } => None,
         }
     }
@@ -187,45 +224,56 @@ impl Asked<'_> {
     }
 
     /// An entry that the host has just said to be right, whatever its age.
-    fn give_kept(&self, entry: &Entry) -> Response<Body> {
+    fn still_right(&self, entry: &Entry) -> Found {
         let head = entry.policy().before_request(&self.sent, SystemTime::now());
         let headers = match head {
             BeforeRequest::Fresh(head) => head.headers,
             // Good for this answer alone.
             BeforeRequest::Stale { .. } => entry.headers(),
         };
-        self.give_entry(headers, entry)
-    }
-
-    fn give_entry(&self, mut headers: HeaderMap, entry: &Entry) -> Response<Body> {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(entry.length()));
-        self.give(
-            headers,
-            Source::Kept(Arc::clone(&entry.body), entry.length()),
-        )
+        from_entry(headers, entry)
     }
 
     /// An answer to the client, or that it has the answer already.
-    fn give(&self, headers: HeaderMap, source: Source) -> Response<Body> {
-        let has = is_known(&self.client.headers, &headers);
-        let mut answer = match has {
-            true => Response::new(empty()),
-            false => Response::new(feed::body(source, &self.requests.connection.meter)),
+    fn give(&self, found: Found) -> Response<Body> {
+        let Found {
+            status,
+            headers,
+            source,
+        } = found;
+        let meter = &self.requests.connection.meter;
+        let shared = !matches!(source, Source::Host(..));
+        let mut answer = match shared && is_known(&self.client.headers, &headers) {
+            true => {
+                let mut known = Response::new(empty());
+                *known.status_mut() = StatusCode::NOT_MODIFIED;
+                known
+            }
+            false => {
+                let again = shared.then(|| self.again(&headers));
+                let mut answer = Response::new(feed::body(source, again, meter));
+                *answer.status_mut() = status;
+                answer
+            }
         };
         *answer.headers_mut() = headers;
-        if has {
-            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        if answer.status() == StatusCode::NOT_MODIFIED {
             answer.headers_mut().remove(CONTENT_LENGTH);
         }
         answer
     }
 
+    fn again(&self, headers: &HeaderMap) -> Again {
+        Again {
+            requests: Arc::clone(self.requests),
+            at: self.at.clone(),
+            client: self.client.clone(),
+            headers: headers.clone(),
+        }
+    }
+
     /// Asks the host, and keeps its answer if that may be.
-    async fn ask(
-        &self,
-        lead: Lead,
-        kept: Option<Entry>,
-    ) -> Result<Option<Response<Body>>, Refusal> {
+    async fn ask(&self, lead: Lead, kept: Option<Entry>) -> Result<Option<Found>, Refusal> {
         let mut request = self.sent.clone();
         if let Some(entry) = &kept
             && let BeforeRequest::Stale { request: asks, .. } = entry
@@ -256,7 +304,7 @@ impl Asked<'_> {
         entry: &Entry,
         head: &response::Parts,
         origin: Origin,
-    ) -> Result<Option<Response<Body>>, Refusal> {
+    ) -> Result<Option<Found>, Refusal> {
         let now = SystemTime::now();
         let AfterResponse::NotModified(policy, renewed) =
             entry.policy().after_response(&self.sent, head, now)
@@ -276,26 +324,18 @@ impl Asked<'_> {
         let _ = tokio::task::spawn_blocking(move || shelf.renew(key, &noted)).await;
         lead.tell(Stage::Kept(Arc::clone(&entry)));
         tokio::spawn(self.held(origin).release());
-        Ok(Some(self.give_kept(&entry)))
+        Ok(Some(self.still_right(&entry)))
     }
 
     /// The host's answer, which is kept if that may be.
     async fn taken(
         &self,
         lead: Lead,
-        mut head: response::Parts,
+        head: response::Parts,
         body: Incoming,
         origin: Origin,
-    ) -> Response<Body> {
-        let policy = {
-            let mut shared = Response::new(());
-            *shared.status_mut() = head.status;
-            *shared.headers_mut() = head.headers.clone();
-            // A cookie is for one client.
-            shared.headers_mut().remove(SET_COOKIE);
-            let shared = shared.into_parts().0;
-            policy(&self.sent, &shared, SystemTime::now()).map(|policy| (policy, shared.headers))
-        };
+    ) -> Found {
+        let policy = self.policy(&head);
         let shelf = Arc::clone(&self.cache.parts().shelf);
         let length = body.size_hint().exact();
         let begun = match policy.is_some() {
@@ -307,23 +347,45 @@ impl Asked<'_> {
         };
         let Some((policy, begun)) = policy.zip(begun) else {
             lead.tell(Stage::NotShared);
-            let source = Source::Host(body, self.held(origin));
-            let meter = &self.requests.connection.meter;
-            head.version = Version::HTTP_11;
-            return Response::from_parts(head, feed::body(source, meter));
+            return Found {
+                status: head.status,
+                headers: head.headers,
+                source: Source::Host(body, self.held(origin)),
+            };
         };
         let headers = policy.1.clone();
         let shelf = Arc::clone(&self.cache.parts().shelf);
         let (coming, work) = download(shelf, lead, policy, begun, body);
-        // It reads before the work begins, which ends when nobody reads.
-        let answer = self.give(headers, Source::Coming(coming, false));
+        // Whoever asked reads it from now on. The work ends when nobody does.
+        let found = whole(headers, Source::Coming(coming, false));
         let held = self.held(origin);
         tokio::spawn(async move {
             if work.await {
                 held.release().await;
             }
         });
-        answer
+        found
+    }
+
+    /// When the host's answer may be used again, and its headers as they are kept; none if it may not be kept.
+    fn policy(&self, head: &response::Parts) -> Option<(CachePolicy, HeaderMap)> {
+        let mut shared = Response::new(());
+        *shared.status_mut() = head.status;
+        *shared.headers_mut() = head.headers.clone();
+        // A cookie is for one client.
+        let personal = shared.headers_mut().remove(SET_COOKIE).is_some();
+        let shared = shared.into_parts().0;
+        let path = self
+            .sent
+            .uri
+            .path_and_query()
+            .map_or("", |path| path.as_str());
+        let now = SystemTime::now();
+        let policy = match is_release(path) && !personal {
+            true => policy_of_release(&self.sent, &shared, now),
+            false => policy(&self.sent, &shared, now),
+        };
+        policy.map(|policy| (policy, shared.headers))
     }
 
     fn held(&self, origin: Origin) -> Held {
@@ -388,6 +450,26 @@ impl Asked<'_> {
         let address = self.requests.connection.address();
         Ok(Origin { sender, address })
     }
+}
+
+fn whole(headers: HeaderMap, source: Source) -> Found {
+    Found {
+        status: StatusCode::OK,
+        headers,
+        source,
+    }
+}
+
+fn from_entry(mut headers: HeaderMap, entry: &Entry) -> Found {
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(entry.length()));
+    if !entry.has(&CACHE_CONTROL) {
+        // It is our own rule about releases, and no word of the host.
+        headers.remove(CACHE_CONTROL);
+    }
+    whole(
+        headers,
+        Source::Kept(Arc::clone(&entry.body), entry.length()),
+    )
 }
 
 /// Whether the client says that it has this very answer.

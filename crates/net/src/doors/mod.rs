@@ -12,4 +12,4 @@ mod socks;
 mod transparent;
 mod tunnel;
 
-pub(crate) use accept::{open_listed, open_names, open_proxies, reset};
+pub(crate) use accept::{open_for, open_names, reset};

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::accept::reset;
 use super::tunnel;
 use crate::attempts::Door;
-use crate::execs::Connection;
+use crate::execs::{Connection, Speaks};
 use crate::service::Service;
 
 pub(super) async fn serve(service: &Arc<Service>, connection: &Arc<Connection>, stream: TcpStream) {
@@ -16,10 +16,10 @@ pub(super) async fn serve(service: &Arc<Service>, connection: &Arc<Connection>, 
         return;
     };
     let at = HostPort::new(service.names.host_at(local.ip()), local.port());
-    let door = match at.port {
-        80 => Door::Http,
-        443 => Door::Tls,
-        _ => Door::Raw,
+    let door = match connection.speaks(&at) {
+        Speaks::Http => Door::Http,
+        Speaks::Tls => Door::Tls,
+        Speaks::Anything => Door::Raw,
     };
     // Requests decide for themselves, so that a refusal can be answered.
     if door != Door::Http

@@ -15,8 +15,7 @@ use super::hello::{NoHello, ServerName, read_hello};
 use super::http;
 use crate::attempts::Door;
 use crate::dial::{self, Dialled, Stream};
-use crate::error::Error;
-use crate::execs::Connection;
+use crate::execs::{Connection, Speaks};
 use crate::refusal::Refusal;
 use crate::relay::relay;
 use crate::service::Service;
@@ -39,7 +38,7 @@ impl Inside for TokioIo<Upgraded> {
 }
 
 /// Serves a connection for a host: on port 443 TLS whose server name is the host, on port 80 HTTP requests for the host,
-/// on other ports whatever it is. `dialled` is the connection to the host where it has been made before.
+/// on other ports whatever it is, unless the terms say. `dialled` is the connection to the host where it has been made before.
 pub(super) async fn run(
     service: &Arc<Service>,
     connection: &Arc<Connection>,
@@ -48,15 +47,16 @@ pub(super) async fn run(
     mut stream: impl Inside,
     dialled: Option<Dialled>,
 ) {
-    if at.port == 80 {
+    let speaks = connection.speaks(at);
+    if speaks == Speaks::Http {
         return http::serve_host(service, connection, at, stream).await;
     }
     if has_requests(connection, at) {
         return opened(service, connection, door, at, stream).await;
     }
     let ran = async {
-        match at.port {
-            443 => secure(service, connection, at, &mut stream, dialled).await,
+        match speaks {
+            Speaks::Tls => secure(service, connection, at, &mut stream, dialled).await,
             _ => raw(service, connection, at, &mut stream, dialled, &[]).await,
         }
     };
@@ -72,7 +72,11 @@ pub(super) async fn run(
 
 /// Whether what comes is read as requests, each of which dials for itself.
 pub(super) fn has_requests(connection: &Connection, at: &HostPort) -> bool {
-    at.port == 80 || (at.port == 443 && connection.inspects(&at.host))
+    match connection.speaks(at) {
+        Speaks::Http => true,
+        Speaks::Tls => connection.inspects(&at.host),
+        Speaks::Anything => false,
+    }
 }
 
 /// TLS that is opened, and made anew to the host. The client sees a certificate of the sandbox's own authority.
@@ -85,7 +89,8 @@ async fn opened(
 ) {
     let ready = async {
         let bytes = greeting(service, at, &mut stream).await?;
-        let authority = service.authority.as_ref().ok_or(Error::NoAuthority);
+        // Whoever had the terms changed so that TLS is opened here had it made.
+        let authority = service.made_authority();
         let config = authority.and_then(|authority| authority.serve_as(&at.host));
         let config = config.map_err(|error| Refusal::Unreachable(at.clone(), error.to_string()))?;
         Ok((bytes, config))

@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Execs, Judged, Live, Target, Who, moved};
+use super::{Execs, Judged, Live, Speaks, Target, Who, moved};
 use crate::attempts::{Door, Kind};
 use crate::meter::Meter;
 use crate::refusal::Refusal;
@@ -83,7 +83,7 @@ impl Connection {
             let target = Target {
                 at: at.clone(),
                 address: None,
-                seen: sees(door, at) || state.inspects(&self.who, &at.host) && at.port == 443,
+                seen: state.sees(&self.who, door, at),
                 request: None,
             };
             if matches!(judged, Judged::Allowed { .. }) && state.is_unseen(&self.who, &target) {
@@ -131,6 +131,11 @@ impl Connection {
 
     pub(crate) fn inspects(&self, host: &Host) -> bool {
         self.execs.lock().inspects(&self.who, host)
+    }
+
+    /// What is spoken on a port.
+    pub(crate) fn speaks(&self, at: &HostPort) -> Speaks {
+        self.execs.lock().speaks(&self.who, at)
     }
 
     /// Whether the host is a package registry, whose answers are kept.
@@ -241,11 +246,6 @@ impl Connection {
             live.current = next.map(|kind| (kind, moved));
         }
     }
-}
-
-/// Whether what comes by this door is read as requests, whatever the terms say.
-fn sees(door: Door, at: &HostPort) -> bool {
-    door == Door::Http || at.port == 80
 }
 
 impl Drop for Connection {

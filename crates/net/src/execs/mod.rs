@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use avfs_policy::{Denial, Host, HostPort, Ports, Verdict};
+use avfs_policy::{Denial, Host, HostList, HostPort, Ports, Verdict};
 use hyper::Method;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -84,6 +84,15 @@ pub(crate) enum Who {
     Unknown,
     /// One of these: the terms of each must allow it.
     These(Vec<ExecKey>),
+}
+
+/// What is spoken on a port of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Http,
+    Tls,
+    /// Nobody said, so bytes pass as they are.
+    Anything,
 }
 
 /// What the terms say.
@@ -319,6 +328,31 @@ impl State {
         let mut terms = self.terms_of(who).peekable();
         let some = terms.peek().is_some();
         some && terms.all(|terms| terms.registries.decide(host, port).is_allowed())
+    }
+
+    /// What is spoken on a port, as the terms of any command say that it may come from.
+    fn speaks(&self, who: &Who, at: &HostPort) -> Speaks {
+        let said = |list: fn(&Terms) -> &HostList| {
+            let mut terms = self.terms_of(who);
+            terms.any(|terms| list(terms).decide(&at.host, at.port).is_allowed())
+        };
+        match at.port {
+            80 => Speaks::Http,
+            443 => Speaks::Tls,
+            _ if said(|terms| &terms.tls_ports) => Speaks::Tls,
+            _ if said(|terms| &terms.http_ports) => Speaks::Http,
+            _ => Speaks::Anything,
+        }
+    }
+
+    /// Whether what comes for a host by this door is read as requests.
+    fn sees(&self, who: &Who, door: Door, at: &HostPort) -> bool {
+        match self.speaks(who, at) {
+            _ if door == Door::Http => true,
+            Speaks::Http => true,
+            Speaks::Tls => self.inspects(who, &at.host),
+            Speaks::Anything => false,
+        }
     }
 
     fn check_resolved(&self, who: &Who, address: IpAddr, port: u16) -> Result<(), Denial> {

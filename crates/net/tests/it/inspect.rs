@@ -56,7 +56,8 @@ fn secret(plain: bool) -> Secret {
 
 /// One request by TLS that trusts the sandbox's own authority; head and body of the answer.
 fn ask(sandbox: &Sandbox, stream: TcpStream, request: &str) -> String {
-    let certificate = CertificateDer::from_pem_slice(sandbox.pem.as_bytes()).unwrap();
+    let certificate =
+        CertificateDer::from_pem_slice(sandbox.pem.get().unwrap().as_bytes()).unwrap();
     let name = "a.test".try_into().unwrap();
     let session = rustls::ClientConnection::new(trusting(certificate), name).unwrap();
     let mut stream = rustls::StreamOwned::new(session, stream);
@@ -132,6 +133,24 @@ fn requests_inside_tls_are_held_to_rules() {
         )
         .expect_err("an opened host has a certificate of the sandbox's authority");
     });
+}
+
+#[test]
+fn an_authority_is_made_with_the_first_terms_that_open_tls() {
+    alone(
+        "inspect::an_authority_is_made_with_the_first_terms_that_open_tls",
+        || {
+            let place = place();
+            let (sandbox, _guard) = place.world.with_list("a.test,127.0.5.1");
+            assert_eq!(sandbox.pem.get(), None);
+            let rules = inspecting(&["GET /"]);
+            sandbox.served.update(ExecKey(1), rules.clone()).unwrap();
+            let dialled = sandbox.dial("a.test", 443).unwrap();
+            assert!(ask(&sandbox, dialled, &get("/")).starts_with("HTTP/1.1 200"));
+            // A second command has the same one: the sandbox makes no other.
+            let _other = sandbox.served.enter(ExecKey(2), rules).unwrap();
+        },
+    );
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use avfs_net::{
-    Attempt, Attribution, Authority, Bounds, Cache, Config, Ends, ExecKey, Guard, Net, Resolve,
-    Roots, Served, Sink, Terms, Upstream,
+    Attempt, Attribution, Authority, AuthorityMaker, Bounds, Cache, Config, Ends, ExecKey, Guard,
+    Net, Resolve, Roots, Served, Sink, Terms, Upstream,
 };
 use avfs_policy::HostName;
 
@@ -107,8 +107,13 @@ impl World {
     pub fn sandbox(&self) -> Sandbox {
         let (space, candidates, told) = (Space::new(), Candidates::default(), Told::default());
         let (who, sink) = (Arc::new(candidates.clone()), Arc::new(told.clone()));
-        let authority = Arc::new(Authority::new().unwrap());
-        let pem = authority.pem();
+        let pem = Arc::new(OnceLock::new());
+        let shown = Arc::clone(&pem);
+        let authority: AuthorityMaker = Box::new(move || {
+            let authority = Authority::new()?;
+            shown.set(authority.pem()).expect("made once");
+            Ok(authority)
+        });
         let served = self
             .net
             .serve(Arc::new(space.clone()), who, sink, Some(authority));
@@ -135,8 +140,8 @@ pub struct Sandbox {
     pub served: Served,
     pub candidates: Candidates,
     pub told: Told,
-    /// The sandbox's own certificate authority.
-    pub pem: String,
+    /// The sandbox's own certificate authority, once there is one.
+    pub pem: Arc<OnceLock<String>>,
 }
 
 pub fn terms(list: &str) -> Terms {

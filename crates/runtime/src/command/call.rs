@@ -28,7 +28,8 @@ use crate::command::run::Ran;
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Changes, Patch};
 use crate::history::ignored::Ignored;
-use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
+use crate::live::authorities;
+use crate::live::host::{HOME, shell};
 use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
@@ -406,24 +407,16 @@ fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
     let is_chosen = environment.iter().any(|(set, _)| set == b"PIP_CERT");
     let names = TRUST_VARIABLES.iter();
     for name in names.filter(|name| !is_chosen || !before_pip.contains(name)) {
-        add(environment, name, &format!("/etc/{AUTHORITIES}"));
+        add(environment, name, &authorities::all());
     }
     // A host's own configuration of npm, which is lent, may name other authorities, and those go before node's.
     if !environment
         .iter()
         .any(|(set, _)| set == b"NODE_EXTRA_CA_CERTS")
     {
-        add(
-            environment,
-            "npm_config_cafile",
-            &format!("/etc/{AUTHORITIES}"),
-        );
+        add(environment, "npm_config_cafile", &authorities::all());
     }
-    add(
-        environment,
-        "NODE_EXTRA_CA_CERTS",
-        &format!("/etc/{AUTHORITY}"),
-    );
+    add(environment, "NODE_EXTRA_CA_CERTS", &authorities::own());
 }
 
 /// Sets a variable that nobody has set.

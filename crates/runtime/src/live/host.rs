@@ -16,7 +16,7 @@ use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
 use avfs_view::LayerUse;
 
-use crate::live::network::SandboxTrust;
+use crate::live::authorities::SHOWN;
 use crate::owners::layer_owner;
 use crate::runtime::Config;
 use crate::{Error, Result};
@@ -24,9 +24,6 @@ use crate::{Error, Result};
 /// Inside, `~` of whoever runs there.
 pub(crate) const HOME: &str = "/home/agent";
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Below `/etc` of a sandbox: its own authority, and all that it trusts.
-pub(crate) const AUTHORITY: &str = "agentvfs/authority.pem";
-pub(crate) const AUTHORITIES: &str = "agentvfs/authorities.pem";
 /// Mount points of every sandbox besides the lent directories.
 const OWN_MOUNTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", "/etc", "/var/tmp"];
 
@@ -145,8 +142,8 @@ impl Host {
         }
     }
 
-    /// The whole of `/etc` in the vault's sandbox.
-    pub fn etc(&self, vault: &VaultName, network: Network, trust: &SandboxTrust) -> Vec<EtcFile> {
+    /// The whole of `/etc` in the vault's sandbox. `shown` is a directory of the daemon's.
+    pub fn etc(&self, vault: &VaultName, network: Network, shown: &Path) -> Vec<EtcFile> {
         let mut files = host_etc(vault.as_str());
         if network == Network::Host {
             lend_resolver(&mut files);
@@ -156,12 +153,8 @@ impl Host {
             content: EtcContent::Bytes(self.git.clone()),
         });
         files.push(EtcFile {
-            path: AUTHORITY.into(),
-            content: EtcContent::Bytes(trust.pem().into_bytes()),
-        });
-        files.push(EtcFile {
-            path: AUTHORITIES.into(),
-            content: EtcContent::Bytes(trust.bundle().to_vec()),
+            path: SHOWN.into(),
+            content: EtcContent::Host(shown.to_owned()),
         });
         files
     }

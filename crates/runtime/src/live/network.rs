@@ -4,40 +4,42 @@
 //! reached is said for each exec, and can change while it runs.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use avfs_net::{
-    Attempts, Attribution, Authority, Cache, CachePlace, Ends, Fetched, Forward, HostsFile, Inside,
-    Net, Served, Sockets, Terms, Transport, Upstream,
+    Attempts, Attribution, AuthorityMaker, Cache, CachePlace, Ends, Fetched, Forward, HostsFile,
+    Inside, Net, Served, Sockets, Terms, Transport, Upstream,
 };
-use avfs_policy::{AddressRange, Host, HostName, HostPort};
+use avfs_policy::{AddressRange, HostPort};
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
+use avfs_view::Layer;
 
+use crate::live::authorities::Bundle;
 use crate::live::host::HostProxies;
 use crate::live::network_teller::{Journal, Left, Others, Teller, Told};
 use crate::live::reserve::reserve_of;
 use crate::runtime::lock;
 use crate::{Error, Result};
 
-/// Where hosts have the certificates of all authorities that they trust.
-const BUNDLES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
 /// Those that are served now, the oldest first.
 pub(super) type Open = Arc<Mutex<Vec<Weak<LiveNetwork>>>>;
 /// Below the home: what package registries answered.
 const DOWNLOADS: &str = "downloads";
 const DOWNLOADS_MAX: u64 = 5 << 30;
+
+/// Where a home keeps what package registries answered.
+pub fn downloads_place(home: &Path) -> CachePlace {
+    CachePlace {
+        directory: home.join(DOWNLOADS),
+        max_bytes: DOWNLOADS_MAX,
+        keep_free: reserve_of(home).unwrap_or(DOWNLOADS_MAX),
+    }
+}
 
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
@@ -46,6 +48,8 @@ pub(crate) struct Networks {
     teller: Teller,
     /// What package registries answered.
     downloads: Cache,
+    /// The authorities that the host trusts.
+    bundle: Arc<Bundle>,
     /// Why nothing can be reached: the host names a proxy that cannot be used.
     fault: Option<Arc<str>>,
     open: Open,
@@ -63,11 +67,7 @@ impl Networks {
             Ok(upstream) => (upstream, None),
             Err(error) => (Upstream::default(), Some(error.to_string().into())),
         };
-        let downloads = Cache::new(CachePlace {
-            directory: home.join(DOWNLOADS),
-            max_bytes: DOWNLOADS_MAX,
-            keep_free: reserve_of(home).unwrap_or(DOWNLOADS_MAX),
-        });
+        let downloads = Cache::new(downloads_place(home));
         let config = avfs_net::Config {
             cache: Some(downloads.clone()),
             resolver: Arc::new(HostsFile::new(home.join("hosts"))),
@@ -78,6 +78,7 @@ impl Networks {
             net: Net::new(config),
             teller: Teller::default(),
             downloads,
+            bundle: Arc::default(),
             fault,
             open: Open::default(),
             next: AtomicU64::new(1),
@@ -85,23 +86,25 @@ impl Networks {
         }
     }
 
-    /// Serves a new sandbox, if it has a network of its own.
+    /// Serves a new sandbox, if it has a network of its own. `trust` is the directory in which it finds the authorities that it is to
+    /// trust, once there are any ([`crate::live::authorities`]).
     pub fn serve(
         &self,
         vault: VaultId,
         sandbox: &Arc<Sandbox>,
-        trust: SandboxTrust,
+        trust: PathBuf,
     ) -> Result<Option<Arc<LiveNetwork>>> {
         if !sandbox.has_own_network() {
             return Ok(None);
         }
         let inside = Arc::new(InSandbox(Arc::downgrade(sandbox)));
-        let authority = Some(trust.authority);
+        let bundle = Arc::clone(&self.bundle);
+        let authority: AuthorityMaker = Box::new(move || bundle.authority_in(&trust));
         let served = self.net.serve(
             inside.clone(),
             inside,
             self.teller.of(&self.open)?,
-            authority,
+            Some(authority),
         )?;
         let network = Arc::new(LiveNetwork {
             vault,
@@ -116,19 +119,18 @@ impl Networks {
         Ok(Some(network))
     }
 
-    pub fn next_key(&self) -> ExecKey {
-        ExecKey(self.next.fetch_add(1, Ordering::Relaxed))
+    /// The directory that a new sandbox with this layer finds its authorities in.
+    pub fn trust_beside(&self, layer: &Layer) -> Result<PathBuf> {
+        let directory = layer.make_shown()?;
+        let shown = self.bundle.show_in(&directory);
+        shown.map_err(Error::io(
+            "showing a sandbox the authorities that it trusts",
+        ))?;
+        Ok(directory)
     }
 
-    /// What a new sandbox is to trust. Made before it, since its `/etc` never changes.
-    pub fn trust(&self) -> Result<SandboxTrust> {
-        let authority = Arc::new(Authority::new()?);
-        let mut bundle = BUNDLES
-            .iter()
-            .find_map(|path| fs::read(path).ok())
-            .unwrap_or_default();
-        bundle.extend_from_slice(format!("\n{}", authority.pem()).as_bytes());
-        Ok(SandboxTrust { authority, bundle })
+    pub fn next_key(&self) -> ExecKey {
+        ExecKey(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Has every exec of every sandbox reach what it may reach now.
@@ -157,7 +159,7 @@ impl Networks {
     /// Gets a small file of a host, for the daemon itself. Blocks.
     pub fn fetch(
         &self,
-        name: &HostName,
+        at: &HostPort,
         secure: bool,
         path: &str,
         authorization: Option<&str>,
@@ -165,32 +167,13 @@ impl Networks {
         if let Some(fault) = &self.fault {
             return Err(fault.to_string());
         }
-        let at = HostPort::new(Host::Name(name.clone()), if secure { 443 } else { 80 });
-        let fetched = self.net.fetch(&at, secure, path, authorization);
+        let fetched = self.net.fetch(at, secure, path, authorization);
         fetched.map_err(|error| error.to_string())
     }
 
     /// Has an address of the host lead to what `inside` says, until the answer is dropped.
     pub fn forward(&self, host: SocketAddr, inside: Arc<dyn Inside>) -> Result<Forward> {
         Ok(self.net.forward(host, inside)?)
-    }
-}
-
-/// The authority of a sandbox, by which TLS can be opened, and the authorities that the sandbox trusts.
-pub(crate) struct SandboxTrust {
-    authority: Arc<Authority>,
-    bundle: Vec<u8>,
-}
-
-impl SandboxTrust {
-    /// The certificate of its own authority.
-    pub fn pem(&self) -> String {
-        self.authority.pem()
-    }
-
-    /// That, and the authorities of the host.
-    pub fn bundle(&self) -> &[u8] {
-        &self.bundle
     }
 }
 
@@ -343,9 +326,31 @@ impl InSandbox {
     }
 }
 
+/// With the kind that the kernel gave, by which a port that a command has is told from other failures.
+fn as_io(error: avfs_sandbox::Error) -> io::Error {
+    match error {
+        avfs_sandbox::Error::System(fault) => {
+            io::Error::new(io::Error::from_raw_os_error(fault.errno).kind(), fault)
+        }
+        other => io::Error::other(other),
+    }
+}
+
 impl Sockets for InSandbox {
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener> {
-        self.get()?.listener(address).map_err(io::Error::other)
+        self.get()?.listener(address).map_err(as_io)
+    }
+
+    fn tcp_listeners(&self, addresses: &[SocketAddr]) -> Vec<io::Result<TcpListener>> {
+        let made = self.get();
+        let made = made.and_then(|sandbox| sandbox.listeners(addresses).map_err(as_io));
+        match made {
+            Ok(made) => made.into_iter().map(|one| one.map_err(as_io)).collect(),
+            Err(error) => {
+                let failed = |_| Err(io::Error::new(error.kind(), error.to_string()));
+                addresses.iter().map(failed).collect()
+            }
+        }
     }
 
     fn has_ipv6(&self) -> bool {
@@ -353,13 +358,23 @@ impl Sockets for InSandbox {
     }
 
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
-        self.get()?.udp(address).map_err(io::Error::other)
+        self.get()?.udp(address).map_err(as_io)
+    }
+
+    fn udp_and_listener(&self, address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+        match address {
+            SocketAddr::V4(v4) => {
+                let made = self.get()?.udp_and_listener(v4);
+                made.map_err(as_io)
+            }
+            SocketAddr::V6(_) => Ok((self.udp(address)?, self.tcp_listener(address)?)),
+        }
     }
 
     fn route(&self, range: AddressRange) -> io::Result<()> {
         let (first, bits) = range.parts();
         let range = avfs_sandbox::AddressRange::new(first, bits).map_err(io::Error::other)?;
-        self.get()?.route_locally(range).map_err(io::Error::other)
+        self.get()?.route_locally(range).map_err(as_io)
     }
 }
 

@@ -175,7 +175,7 @@ fn open_by(
         cache,
         entries,
     } = Beginning::of(runtime, &engine, &vault, near)?;
-    let trust = inner.networks.trust()?;
+    let shown = inner.networks.trust_beside(&layer)?;
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
@@ -185,7 +185,7 @@ fn open_by(
         },
         scratch: scratch_of(runtime, vault.id, &layer, shape.tmp)?,
         lent: inner.host.lent.clone(),
-        etc: inner.host.etc(&vault.name, shape.network, &trust),
+        etc: inner.host.etc(&vault.name, shape.network, &shown),
         readonly: access == Access::ReadOnly,
         network: shape.network,
         confinement: match shape.driver {
@@ -197,7 +197,7 @@ fn open_by(
     let sandbox = engine.keeper.open_sandbox(&plan, vec![layer.hold()?]);
     let served = sandbox.map_err(Error::from).and_then(|sandbox| {
         let sandbox = Arc::new(sandbox);
-        let network = inner.networks.serve(vault.id, &sandbox, trust)?;
+        let network = inner.networks.serve(vault.id, &sandbox, shown)?;
         Ok((sandbox, network))
     });
     match served {

@@ -16,7 +16,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The only port on which requests of it are seen.
+    /// The port that an address need not name.
     pub fn port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -37,6 +37,7 @@ impl Scheme {
 pub(super) struct Address {
     pub scheme: Scheme,
     pub name: HostName,
+    pub port: u16,
     /// Begins with a slash.
     pub path: String,
 }
@@ -70,11 +71,14 @@ impl Address {
         let Host::Name(name) = at.host else {
             return Err(format!("{} is an address, not a name", at.host));
         };
-        if at.port != scheme.port() {
+        let other = match scheme {
+            Scheme::Http => Scheme::Https,
+            Scheme::Https => Scheme::Http,
+        };
+        if at.port == 0 || at.port == other.port() {
             return Err(format!(
-                "{name}:{} is not on port {} of {}://, the only one on which requests are seen",
+                "{name}:{} is no port for {}://",
                 at.port,
-                scheme.port(),
                 scheme.as_str()
             ));
         }
@@ -83,6 +87,7 @@ impl Address {
         let address = Address {
             scheme,
             name,
+            port: at.port,
             path: path.to_owned(),
         };
         Ok((address, login.map(Login::parse)))
@@ -90,14 +95,27 @@ impl Address {
 
     /// The rule that allows its host.
     pub fn rule(&self) -> HostRule {
-        HostRule::exactly(Host::Name(self.name.clone()), self.scheme.port())
+        HostRule::exactly(Host::Name(self.name.clone()), self.port)
+    }
+
+    pub fn at(&self) -> HostPort {
+        HostPort::new(Host::Name(self.name.clone()), self.port)
+    }
+
+    /// Whether it is on the port that it need not name.
+    pub fn is_usual(&self) -> bool {
+        self.port == self.scheme.port()
     }
 }
 
 /// Without credentials, since there are none in it.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme.as_str(), self.name, self.path)
+        write!(f, "{}://{}", self.scheme.as_str(), self.name)?;
+        if !self.is_usual() {
+            write!(f, ":{}", self.port)?;
+        }
+        f.write_str(&self.path)
     }
 }
 
@@ -117,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_name_on_the_usual_port() {
+    fn an_address_is_a_name_on_a_port() {
         let (address, login) = Address::parse("https://us%65r:p%40ss@R.test/a/b/?x#y").unwrap();
         assert_eq!(address.to_string(), "https://r.test/a/b/");
         assert_eq!(address.rule().to_string(), "r.test:443");
@@ -128,12 +146,16 @@ mod tests {
             (bare.to_string(), none.is_none()),
             ("http://r.test/".into(), true)
         );
+        let (other, _) = Address::parse("https://r.test:8443").unwrap();
+        assert_eq!(other.to_string(), "https://r.test:8443/");
+        assert_eq!(other.rule().to_string(), "r.test:8443");
         for text in [
             "",
             "r.test",
             "ftp://r.test/",
-            "https://r.test:8443/",
+            "https://r.test:80/",
             "http://r.test:443/",
+            "http://r.test:0/",
             "https://10.0.0.1/",
             "https://[::1]/",
             "https://user:hunter22@/",

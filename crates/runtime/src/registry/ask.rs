@@ -229,8 +229,8 @@ pub(super) fn cargo(facts: &Facts) -> Result<Vec<String>, String> {
     let addresses = addresses.filter_map(|word| {
         let index = word.strip_suffix("config.json")?;
         let (address, _) = Address::parse(index).ok()?;
-        let at = format!("{}:{}", address.name, address.scheme.port());
-        asked.contains(&at).then(|| address.to_string())
+        let known = asked.contains(&address.at().to_string());
+        known.then(|| address.to_string())
     });
     let first = addresses.into_iter().next();
     let first = first.ok_or("cargo did not say which index it uses by itself")?;

@@ -49,7 +49,9 @@ impl IndexConfig {
         let (files, login) = Address::parse(plain)?;
         // A marker within the host would have been cut.
         let whole = plain.len() == self.dl.len() || plain.matches('/').count() > 2;
-        match whole && login.is_none() && files.scheme >= index.scheme {
+        // An index says which other host has its files, and not which ports of it are open.
+        let port = files.is_usual() || files.at() == index.at();
+        match whole && login.is_none() && port && files.scheme >= index.scheme {
             true => Ok(files),
             false => Err(format!(
                 "the index at {} names files at an odd address",
@@ -234,11 +236,18 @@ mod tests {
             "https://b.test{crate}/",
             "https://u:p@b.test/",
             "https://b.test:8443/",
+            "https://a.test:8443/",
             "file:///etc",
             "",
         ] {
             assert!(files(dl).is_err(), "{dl}");
         }
+        let (index, _) = Address::parse("https://a.test:8443/index/").unwrap();
+        let own = IndexConfig::parse(b"{\"dl\": \"https://a.test:8443/dl\"}").unwrap();
+        assert_eq!(
+            own.files(&index).unwrap().to_string(),
+            "https://a.test:8443/dl"
+        );
         for text in ["", "[]", "{}", "{\"dl\": 7}"] {
             assert!(IndexConfig::parse(text.as_bytes()).is_err());
         }

@@ -193,7 +193,7 @@ impl Runtime {
         let secure = address.scheme == super::address::Scheme::Https;
         let ask = |token: Option<&str>| {
             let networks = &self.inner.networks;
-            networks.fetch(&address.name, secure, &path, token)
+            networks.fetch(&address.at(), secure, &path, token)
         };
         let mut fetched = ask(None)?;
         if let (Fetched::Refused(401), Some(token), true) = (&fetched, token, secure) {

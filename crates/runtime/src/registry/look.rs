@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use avfs_net::{Inspect, RequestRule, Secret, Terms};
-use avfs_policy::{HostList, HostName, HostPattern, HostRule};
+use avfs_policy::{HostList, HostRule};
 use base64ct::{Base64, Encoding};
 use zeroize::Zeroizing;
 
@@ -85,7 +85,8 @@ pub struct RegistryProblem {
 
 /// Credentials of the configuration, for one host.
 struct Credential {
-    name: HostName,
+    /// The host, on one port.
+    host: HostRule,
     /// The header.
     value: Zeroizing<String>,
     /// What of it is masked in output.
@@ -98,6 +99,8 @@ struct Credential {
 #[derive(Default)]
 pub(crate) struct Look {
     hosts: BTreeSet<(HostRule, RegistryTool, Origin)>,
+    /// Those of them on other ports than the usual ones.
+    unusual: BTreeSet<(HostRule, Scheme)>,
     problems: Vec<RegistryProblem>,
     credentials: Vec<Credential>,
     /// What commands get, so that their package managers use these registries.
@@ -176,9 +179,12 @@ impl Look {
     }
 
     pub(super) fn add_host(&mut self, tool: RegistryTool, origin: Origin, address: &Address) {
-        match self.hosts.len() < HOSTS_MAX {
-            true => drop(self.hosts.insert((address.rule(), tool, origin))),
-            false => self.problem(tool, format!("more than {HOSTS_MAX} hosts are not allowed")),
+        if self.hosts.len() >= HOSTS_MAX {
+            return self.problem(tool, format!("more than {HOSTS_MAX} hosts are not allowed"));
+        }
+        self.hosts.insert((address.rule(), tool, origin));
+        if !address.is_usual() {
+            self.unusual.insert((address.rule(), address.scheme));
         }
     }
 
@@ -220,7 +226,7 @@ impl Look {
         match rule {
             Ok(rule) if usable && self.credentials.len() < CREDENTIALS_MAX => {
                 self.credentials.push(Credential {
-                    name: name.clone(),
+                    host: address.rule(),
                     value,
                     masked,
                     path: path.to_owned(),
@@ -282,6 +288,8 @@ impl Look {
             });
         }
         terms.registries = HostList::new(rules)?;
+        terms.http_ports = self.on_unusual_ports(Scheme::Http)?;
+        terms.tls_ports = self.on_unusual_ports(Scheme::Https)?;
         terms.list = terms.list.union(&terms.registries)?;
         let secrets: Result<Vec<Secret>> =
             self.credentials.iter().map(Credential::secret).collect();
@@ -290,20 +298,24 @@ impl Look {
     }
 }
 
-impl Credential {
-    fn host(&self) -> HostRule {
-        HostRule {
-            pattern: HostPattern::Name(self.name.clone()),
-            ports: avfs_policy::Ports::One(Scheme::Https.port()),
-        }
+impl Look {
+    /// Hosts that speak this on another port than the usual one. What is said to be plain is taken for that.
+    fn on_unusual_ports(&self, scheme: Scheme) -> Result<HostList> {
+        let plain = |rule: &HostRule| self.unusual.contains(&(rule.clone(), Scheme::Http));
+        let all = self.unusual.iter();
+        let all =
+            all.filter(|(rule, own)| *own == scheme && (*own == Scheme::Http || !plain(rule)));
+        Ok(HostList::new(all.map(|(rule, _)| rule.clone()))?)
     }
+}
 
+impl Credential {
     fn is_for(&self, rule: &HostRule) -> bool {
-        *rule == self.host()
+        *rule == self.host
     }
 
     fn secret(&self) -> Result<Secret> {
-        let hosts = HostList::new([self.host()])?;
+        let hosts = HostList::new([self.host.clone()])?;
         let secret = Secret::new(hosts, "Authorization", &self.value, false)?;
         Ok(secret.only_for(self.rule.clone()))
     }
@@ -336,6 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn other_ports_speak_what_the_address_says() {
+        let look = look(&[
+            "https://me:canary-1234@a.test:8443/simple",
+            "http://b.test:8080/",
+            "https://c.test:9000/",
+            "http://c.test:9000/",
+            "https://d.test/",
+        ]);
+        assert!(look.problems().is_empty(), "{:?}", look.problems());
+        let terms = look.added_to(Terms::default()).unwrap();
+        assert_eq!(terms.registries, terms.list);
+        assert_eq!(terms.list.rules().len(), 4);
+        assert_eq!(terms.tls_ports.to_string(), "a.test:8443");
+        assert_eq!(terms.http_ports.to_string(), "b.test:8080,c.test:9000");
+        assert!(look.hosts()[0].credentials);
+    }
+
+    #[test]
     fn plain_http_gets_no_credentials() {
         let look = look(&["http://me:canary-1234@a.test/simple"]);
         assert!(!look.hosts()[0].credentials && !look.problems().is_empty());
@@ -348,7 +378,7 @@ mod tests {
         let named = Terms::of("a.test,registries".parse().unwrap());
         let terms = look.added_to(named).unwrap();
         let of = |name: &str| {
-            let pattern: HostPattern = name.parse().unwrap();
+            let pattern: avfs_policy::HostPattern = name.parse().unwrap();
             terms
                 .inspect
                 .iter()

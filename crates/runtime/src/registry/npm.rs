@@ -225,13 +225,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_said_without_values() {
-        let text = "_authToken=canary-token\n//a.test:8443/:_authToken=canary-token\n\
+        let text = "_authToken=canary-token\n//a.test:80/:_authToken=canary-token\n\
                     //b.test/:_authToken=${NOT_THERE}\n//c.test/../x/:_authToken=canary-token\n";
         let look = looked(text, &[]);
         assert!(hosts(&look).iter().all(|(_, with)| !with));
         let said = format!("{:?}", look.problems());
         assert!(
-            said.contains("NOT_THERE") && said.contains("8443"),
+            said.contains("NOT_THERE") && said.contains("a.test:80"),
             "{said}"
         );
         assert!(!said.contains("canary"), "{said}");

@@ -134,19 +134,19 @@ mod tests {
     #[test]
     fn files_are_read_as_pip_reads_them() {
         let text = "[global]\nindex_url = https://me:canary-99@a.test/simple\n# x\n\
-                    extra-index-url =\n    https://b.test/simple\n    https://c.test:8080/\n[install]\nno-index = no\n";
+                    extra-index-url =\n    https://b.test/simple\n    https://c.test:8080/\n    https://10.0.0.1/\n[install]\nno-index = no\n";
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pip.conf");
         std::fs::write(&file, text).unwrap();
         let mut look = Look::default();
         configured_by(&mut look, &Facts::of_nobody(), &[file]);
         let hosts: Vec<String> = look.hosts().iter().map(|it| it.rule.to_string()).collect();
-        assert_eq!(hosts, ["a.test:443", "b.test:443"]);
-        assert!(look.problems()[0].text.contains("c.test:8080"));
+        assert_eq!(hosts, ["a.test:443", "b.test:443", "c.test:8080"]);
+        assert!(look.problems()[0].text.contains("10.0.0.1"));
         assert_eq!(look.variables()["PIP_INDEX_URL"], "https://a.test/simple");
         assert_eq!(
             look.variables()["PIP_EXTRA_INDEX_URL"],
-            "https://b.test/simple"
+            "https://b.test/simple https://c.test:8080/"
         );
     }
 

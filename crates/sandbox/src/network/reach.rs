@@ -1,6 +1,6 @@
 //! What the daemon can do with a sandbox's network.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -68,14 +68,33 @@ impl Sandbox {
     ///
     /// On an IPv6 address it serves IPv6 only. The address may be any that is local inside.
     pub fn listener(&self, address: SocketAddr) -> Result<TcpListener> {
-        let kind = match address {
-            SocketAddr::V4(_) => SocketKind::Tcp4,
-            SocketAddr::V6(_) => SocketKind::Tcp6,
-        };
-        let socket = self.bound(kind, address)?;
-        sys::set_mark(socket.as_fd(), MARK).during(|| "mark a listener")?;
-        listen(&socket, BACKLOG).during(|| format!("listen at {address} of a sandbox"))?;
-        Ok(socket.into())
+        listening(self.bound(tcp(address), address)?, address)
+    }
+
+    /// Listeners as above, with one question to the agent for 64 of them. Each may fail by itself.
+    pub fn listeners(&self, addresses: &[SocketAddr]) -> Result<Vec<Result<TcpListener>>> {
+        let mut all = Vec::with_capacity(addresses.len());
+        for some in addresses.chunks(DESCRIPTORS_MAX) {
+            let kinds: Vec<SocketKind> = some.iter().copied().map(tcp).collect();
+            let sockets = self.sockets(&kinds)?;
+            let listeners = sockets.into_iter().zip(some).map(|(socket, address)| {
+                let bound = bound_to(socket, *address)?;
+                listening(bound, *address)
+            });
+            all.extend(listeners);
+        }
+        Ok(all)
+    }
+
+    /// A UDP socket and a listener as above on the same IPv4 address, with one question to the agent.
+    pub fn udp_and_listener(&self, address: SocketAddrV4) -> Result<(UdpSocket, TcpListener)> {
+        let mut sockets = self.sockets(&[SocketKind::Udp4, SocketKind::Tcp4])?;
+        // `sockets` returns as many as were asked for.
+        let (udp, tcp) = (sockets.remove(0), sockets.remove(0));
+        let address = SocketAddr::V4(address);
+        let udp = bound_to(udp, address)?;
+        let tcp = listening(bound_to(tcp, address)?, address)?;
+        Ok((udp.into(), tcp))
     }
 
     /// A non-blocking UDP socket inside.
@@ -113,16 +132,32 @@ impl Sandbox {
     fn bound(&self, kind: SocketKind, address: SocketAddr) -> Result<OwnedFd> {
         let mut sockets = self.sockets(&[kind])?;
         // `sockets` returns as many as were asked for.
-        let socket = sockets.remove(0);
-        prepare(&socket, address)
-            .and_then(|()| bind(&socket, &address))
-            .during(|| format!("bind {address} of a sandbox"))?;
-        Ok(socket)
+        bound_to(sockets.remove(0), address)
     }
 
     pub(super) fn own_network(&self) -> Result<&OwnNetwork> {
         self.network.as_ref().ok_or(Error::HostNetwork)
     }
+}
+
+fn tcp(address: SocketAddr) -> SocketKind {
+    match address {
+        SocketAddr::V4(_) => SocketKind::Tcp4,
+        SocketAddr::V6(_) => SocketKind::Tcp6,
+    }
+}
+
+fn bound_to(socket: OwnedFd, address: SocketAddr) -> Result<OwnedFd> {
+    prepare(&socket, address)
+        .and_then(|()| bind(&socket, &address))
+        .during(|| format!("bind {address} of a sandbox"))?;
+    Ok(socket)
+}
+
+fn listening(socket: OwnedFd, address: SocketAddr) -> Result<TcpListener> {
+    sys::set_mark(socket.as_fd(), MARK).during(|| "mark a listener")?;
+    listen(&socket, BACKLOG).during(|| format!("listen at {address} of a sandbox"))?;
+    Ok(socket.into())
 }
 
 /// Sets the options of a socket that will be bound.

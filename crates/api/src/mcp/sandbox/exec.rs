@@ -9,8 +9,8 @@ use crate::mcp::tools::Asked;
 use crate::ops::failure::Failure;
 use crate::ops::modes;
 use crate::wire::{
-    Envelope, Exec, JobAnswer, JobItem, JobKill, JobList, JobPoll, JobStart, ProfileWord,
-    StatusWord, VaultCreate, VaultDelete,
+    Envelope, Exec, JobAnswer, JobItem, JobKill, JobList, JobPoll, JobStart, NetworkName,
+    ProfileWord, StatusWord, VaultCreate, VaultDelete,
 };
 use avfs_runtime::{ErrorKind, Mode};
 use schemars::JsonSchema;
@@ -118,6 +118,8 @@ impl Asked for Run {
             domains if domains.is_empty() && self.network.enabled => vec!["*:*".to_owned()],
             domains => domains,
         };
+        // What is named is all that is reached; where nothing is, what the owner gives new vaults.
+        let network = (!allow.is_empty()).then_some(NetworkName::None);
         let mode = self.compatibility_mode.mode();
         let usual = mode.map(modes::item);
         let profile = self.profile.map(|profile| match profile {
@@ -128,6 +130,7 @@ impl Asked for Run {
         let mut env = usual.map(|usual| usual.env).unwrap_or_default();
         env.extend(self.env);
         let exec = Exec {
+            network,
             allow,
             cwd: self.cwd,
             env,

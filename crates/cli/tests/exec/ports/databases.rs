@@ -1,6 +1,6 @@
 //! A PostgreSQL server in every fork, and its rows after a restore.
 
-use super::{await_listener, forward, start};
+use super::{ask, await_listener, forward, serve, start};
 use crate::{AVFS, exec};
 use avfs_testkit::{Home, SOON, wait_for, with_vault};
 use std::process::Command;
@@ -72,13 +72,14 @@ fn sql(port: u16, statement: &str) -> String {
 }
 
 #[test]
-fn ten_forks_have_a_database_each_on_one_port() {
+fn ten_forks_have_a_database_and_a_server_each_on_the_same_ports() {
     with_vault(AVFS, |home| {
         make_database(home);
         let names: Vec<String> = (0..10).map(|number| format!("fork-{number}")).collect();
         for name in &names {
             home.ok(&["vault", "fork", "v", name]);
             start_database(home, name);
+            serve(home, name, "3000");
         }
         let ports: Vec<u16> = names
             .iter()
@@ -92,6 +93,8 @@ fn ten_forks_have_a_database_each_on_one_port() {
         }
         for (name, port) in names.iter().zip(&ports) {
             assert_eq!(sql(*port, "select name from here"), *name);
+            let beside = forward(home, name, "3000");
+            assert_eq!(ask(beside, "!").unwrap(), format!("{name}!"));
         }
         // The Unix socket of one of them.
         let port = forward(home, "fork-3", "/run/.s.PGSQL.5432");

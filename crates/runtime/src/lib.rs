@@ -82,7 +82,9 @@ pub use command::report::{
     ForkReport, SpeculationReport, Timings, Uncommitted,
 };
 pub use command::run::{Cancel, OutputSink};
-pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
+pub use command::settings::{
+    SaidBy, SettingKey, Settings, VaultLent, VaultLimit, parse_duration, parse_size,
+};
 pub use command::spill::{OutputPart, PART_MAX, SweptOutput};
 pub use common::{Depth, JobId, Stream};
 pub use credentials::CredentialChange;
@@ -123,6 +125,7 @@ pub use job::{
 };
 pub use live::host::{HostFacts, HostProxies, RegistryVariables};
 pub use live::layers_place::{LayersPlace, LayersWhy};
+pub use live::lending::LendList;
 pub use live::mounts::{
     Audience, MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted,
     mount_namespace,

@@ -14,6 +14,7 @@ mod everyday;
 mod faults;
 mod interrupts;
 mod jobs;
+mod lending;
 mod manners;
 mod options;
 mod own_names;
@@ -26,6 +27,7 @@ mod settings;
 mod sharing;
 mod streams;
 mod terminals;
+mod toolchains;
 mod tools;
 
 use avfs_testkit::Home;

@@ -29,6 +29,7 @@ use crate::command::stored;
 use crate::history::changes::{ChangeSet, Changes, Patch};
 use crate::history::ignored::Ignored;
 use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
+use crate::live::lending::LendKey;
 use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
@@ -88,6 +89,8 @@ pub(crate) struct Call {
     /// Which requests it may make.
     pub inspection: Inspection,
     pub network_limits: NetworkLimits,
+    /// The directories that the vault lends.
+    pub lent: LendKey,
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,
@@ -195,7 +198,8 @@ impl Call {
 
     /// The kind of sandbox that it needs.
     pub fn shape(&self) -> Shape {
-        Shape::new(self.network.namespace(), self.request.options.driver)
+        let (network, driver) = (self.network.namespace(), self.request.options.driver);
+        Shape::new(network, driver, self.lent)
     }
 
     /// The whole environment, as it has to be where the vault is.

@@ -8,6 +8,8 @@ pub(crate) mod engine;
 pub(crate) mod host;
 pub(crate) mod layer_commit;
 pub(crate) mod layers_place;
+mod lendable;
+pub(crate) mod lending;
 pub(crate) mod mounts;
 pub(crate) mod network;
 pub(crate) mod network_teller;
@@ -21,6 +23,7 @@ mod served;
 #[path = "plain.rs"]
 mod served;
 pub(crate) mod shape;
+mod shims;
 pub(crate) mod slot;
 pub(crate) mod view;
 mod view_backend;

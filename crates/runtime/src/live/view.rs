@@ -176,15 +176,19 @@ fn open_by(
         entries,
     } = Beginning::of(runtime, &engine, &vault, near)?;
     let trust = inner.networks.trust()?;
+    let lending = inner.host.lendings.prepare(shape.lent)?;
+    let mut lowers = vec![base.shown.clone()];
+    lowers.extend(lending.skeleton);
+    lowers.push(inner.host.skeleton()?);
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
-            lowers: vec![base.shown.clone(), inner.host.skeleton()?],
+            lowers,
             upper: layer.upper_path(),
             work: layer.work_path(),
         },
         scratch: scratch_of(runtime, vault.id, &layer, shape.tmp)?,
-        lent: inner.host.lent.clone(),
+        lent: [inner.host.lent.as_slice(), &lending.lent].concat(),
         etc: inner.host.etc(&vault.name, shape.network, &trust),
         readonly: access == Access::ReadOnly,
         network: shape.network,

@@ -16,6 +16,7 @@ mod interrupts;
 mod jobs;
 mod lending;
 mod manners;
+mod offline;
 mod options;
 mod own_names;
 mod ports;

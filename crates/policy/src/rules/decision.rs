@@ -68,6 +68,17 @@ const OFFLINE: &str = "the network is off: allow what it needs with `avfs networ
      (`registries` for packages), or work offline (docs/dependencies.md)";
 
 impl Decision {
+    /// Adds something that is to be said before or after the command.
+    pub fn add_hint(&mut self, hint: &str) {
+        let said = self.reason.take().filter(|said| !said.is_empty());
+        self.reason = Some(
+            said.into_iter()
+                .chain([hint.to_owned()])
+                .collect::<Vec<_>>()
+                .join("; "),
+        );
+    }
+
     /// Says that the network is off if the command was refused something for it, and takes it back if not.
     pub fn settle_network_hint(&mut self, refused: bool) {
         let said = self.reason.take().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
-use avfs_policy::Decision;
+use avfs_policy::{Decision, Part};
 use avfs_sandbox::WindowSize;
 use avfs_vault::{
     Cause, Checkpoint, CheckpointOrigin, Description, ExecId, JournalEvent, NewJournalEntry,
@@ -28,6 +28,7 @@ use crate::command::run::Ran;
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Changes, Patch};
 use crate::history::ignored::Ignored;
+use crate::live::git_user::makes_commits;
 use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
 use crate::live::lending::LendKey;
 use crate::live::network_teller::Journal;
@@ -46,6 +47,10 @@ const TRUST_VARIABLES: [&str; 6] = [
     "PIP_CERT",
     "CARGO_HTTP_CAINFO",
 ];
+
+/// Said before a command that commits.
+const NO_IDENTITY: &str = "this host's git has no user.name and user.email, so a commit needs those of the repository: \
+     `git config --global user.name NAME` (and user.email) on the host, or `git config` in the repository";
 
 /// How many characters of a command a checkpoint before it tells.
 const BEFORE_MAX: usize = 120;
@@ -194,6 +199,20 @@ impl Call {
         Ok(self
             .network_limits
             .added_to(self.inspection.added_to(terms)))
+    }
+
+    /// Has git know the host's user as they are now; says so before a commit would fail because nobody is known.
+    pub fn add_git_hint(&self, decision: &mut Decision) {
+        let is_known = self.runtime.inner.host.git.refresh();
+        let variables: [&[u8]; 3] = [b"GIT_COMMITTER_EMAIL", b"GIT_AUTHOR_EMAIL", b"EMAIL"];
+        let is_set = self
+            .env
+            .iter()
+            .any(|(name, _)| variables.contains(&name.as_slice()));
+        let commits = |part: &Part| makes_commits(&part.text);
+        if !is_known && !is_set && decision.parts.iter().any(commits) {
+            decision.add_hint(NO_IDENTITY);
+        }
     }
 
     /// The kind of sandbox that it needs.

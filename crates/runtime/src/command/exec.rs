@@ -204,7 +204,8 @@ impl Resolved {
             network: call.network.policy(),
             env: &call.env,
         };
-        let decision = call.runtime.decision(&call.vault, &request)?;
+        let mut decision = call.runtime.decision(&call.vault, &request)?;
+        call.add_git_hint(&mut decision);
         let timings = Timings {
             decide_us: micros(started),
             ..Timings::default()

@@ -16,6 +16,7 @@ use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
 use avfs_view::LayerUse;
 
+use crate::live::git_user::{GIT_USER, GitIdentity};
 use crate::live::lendable::Forbidden;
 use crate::live::lending::Lendings;
 use crate::live::network::SandboxTrust;
@@ -92,7 +93,8 @@ pub(crate) struct Host {
     /// Directories that every sandbox has: mount points, and the home.
     skeleton_paths: BTreeSet<VaultPath>,
     path: Vec<u8>,
-    git: Vec<u8>,
+    /// Who commits are by.
+    pub git: GitIdentity,
 }
 
 impl Host {
@@ -111,6 +113,7 @@ impl Host {
         }
         path.extend_from_slice(SYSTEM_PATH.as_bytes());
         let skeleton = config.home.join("skeleton");
+        let git = GitIdentity::new(&config.host, &config.home.join("shims"));
         let shims = Shims::new(config.home.join("shims"), config.binary.clone(), tools);
         let made = match prepare_skeleton(&skeleton, &lent).and_then(|()| shims.prepare()) {
             Err(_) if Room::of(&config.home).is_none() => false,
@@ -132,7 +135,7 @@ impl Host {
             mount_points,
             skeleton_paths,
             path,
-            git: git_config(&config.host),
+            git,
         })
     }
 
@@ -176,7 +179,7 @@ impl Host {
         });
         files.push(EtcFile {
             path: "gitconfig".into(),
-            content: EtcContent::Bytes(self.git.clone()),
+            content: EtcContent::Bytes(git_config()),
         });
         files.push(EtcFile {
             path: AUTHORITY.into(),
@@ -335,21 +338,8 @@ const GIT_STAT: &str = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n";
 
 /// What git must know of views, and who commits are by; nothing else of the caller's configuration is for a
 /// sandbox to see.
-fn git_config(facts: &HostFacts) -> Vec<u8> {
-    let mut text = String::from(GIT_STAT);
-    if let (Some(name), Some(email)) = (&facts.git_name, &facts.git_email) {
-        text += &format!(
-            "[user]\n\tname = {}\n\temail = {}\n",
-            git_value(name),
-            git_value(email)
-        );
-    }
-    text.into_bytes()
-}
-
-fn git_value(text: &str) -> String {
-    let clean: String = text.chars().filter(|symbol| !symbol.is_control()).collect();
-    format!("\"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+fn git_config() -> Vec<u8> {
+    format!("{GIT_STAT}[include]\n\tpath = /etc/{SHIMS}/{GIT_USER}\n").into_bytes()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(crate) mod admission;
 mod descriptors;
 pub(crate) mod disk_watch;
 pub(crate) mod engine;
+pub(crate) mod git_user;
 pub(crate) mod host;
 pub(crate) mod layer_commit;
 pub(crate) mod layers_place;

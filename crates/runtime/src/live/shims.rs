@@ -63,7 +63,8 @@ impl Shims {
             let is_ours = entry.metadata()?.ino() == script;
             let name = entry.file_name().into_string().unwrap_or_default();
             let wanted = is_ours && self.tools.shims.contains(&name);
-            if !wanted && ![SCRIPT, CATALOGUE, COPY].contains(&name.as_str()) {
+            // Names with a dot are ours: no program is called so.
+            if !wanted && !name.starts_with('.') {
                 fs::remove_file(entry.path())?;
             }
         }

@@ -67,6 +67,7 @@ pub use command::control::Control;
 pub use command::defaults::DefaultKey;
 
 pub use command::inspection::{InspectChange, Inspection};
+pub use command::lent::VaultLent;
 pub use command::mode::Mode;
 pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};
 pub use command::network_limits::NetworkLimits;
@@ -82,9 +83,7 @@ pub use command::report::{
     ForkReport, SpeculationReport, Timings, Uncommitted,
 };
 pub use command::run::{Cancel, OutputSink};
-pub use command::settings::{
-    SaidBy, SettingKey, Settings, VaultLent, VaultLimit, parse_duration, parse_size,
-};
+pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
 pub use command::spill::{OutputPart, PART_MAX, SweptOutput};
 pub use common::{Depth, JobId, Stream};
 pub use credentials::CredentialChange;

@@ -126,3 +126,30 @@ fn commits_are_by_the_user_of_now() {
         );
     });
 }
+
+/// What `docs/exec.md` says of tools for debugging.
+#[test]
+fn sockets_and_crashes_can_be_looked_at() {
+    with_vault(AVFS, |home| {
+        let core = home.shell("ulimit -Hc; sh -c 'kill -SEGV $$'; ls -d core* 2> /dev/null");
+        assert_eq!(core["result"]["stdout"], "0\n", "{core:#}");
+        if home.shell("command -v ss && command -v gdb && command -v strace")["result"]["exit_code"]
+            != 0
+        {
+            return avfs_testkit::skip("no ss, gdb or strace on this machine");
+        }
+        let listen = "import socket, subprocess\n\
+            s = socket.create_server(('127.0.0.1', 0))\n\
+            out = subprocess.run(['ss', '-tlnp'], capture_output=True, text=True).stdout\n\
+            print(f':{s.getsockname()[1]} ' in out and 'python' in out)";
+        home.ok(&["write", "/listen.py", listen]);
+        assert_eq!(
+            home.shell("python3 /listen.py")["result"]["stdout"],
+            "True\n"
+        );
+        let crash = "gdb -batch -ex run -ex bt --args sh -c 'kill -SEGV $$' 2>&1 | grep -c SIGSEGV";
+        assert_ne!(home.shell(crash)["result"]["stdout"], "0\n");
+        let traced = home.shell("strace -f -e trace=openat true 2>&1 | grep -c openat");
+        assert_eq!(traced["result"]["exit_code"], 0, "{traced:#}");
+    });
+}

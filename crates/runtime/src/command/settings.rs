@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use avfs_policy::HostPattern;
-use avfs_sandbox::toolchain::Installed;
 use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
@@ -322,25 +320,7 @@ impl Runtime {
     }
 }
 
-/// What the commands of a vault get from the host, besides its system directories.
-#[derive(Debug, Clone)]
-pub struct VaultLent {
-    /// Versions of tools.
-    pub tools: Vec<Installed>,
-    /// What the vault's settings say.
-    pub directories: Vec<PathBuf>,
-}
-
 impl Session {
-    /// What the host lends to the vault's commands.
-    pub fn vault_lent(&self, vault: &Vault) -> Result<VaultLent> {
-        let list = self.settings_of(vault)?.lend.unwrap_or_default();
-        Ok(VaultLent {
-            tools: self.inner.host.shims.versions(),
-            directories: list.paths().map(PathBuf::from).collect(),
-        })
-    }
-
     /// What the vault says about its commands. Values of variables are for the owner alone.
     pub fn vault_settings(&self, vault: &Vault) -> Result<Settings> {
         let mut settings = self.settings_of(vault)?;
@@ -379,25 +359,6 @@ impl Session {
             .change_settings(vault.id, &stored, &self.principal())?;
         self.refresh_networks(&vault)?;
         self.settings_of(&vault)
-    }
-
-    /// The directories as they are now, if they may be lent. A mounted vault is written by its commands.
-    fn lendable(&self, list: Option<LendList>) -> Result<Option<LendList>> {
-        let Some(list) = list else {
-            return Ok(None);
-        };
-        let list = list.resolved(self.inner.host.lendings.forbidden())?;
-        for mount in self.mounts()? {
-            let mut paths = list.paths();
-            let touches = |path: &Path| path.starts_with(&mount.dir) || mount.dir.starts_with(path);
-            if paths.any(touches) {
-                return Err(invalid(format!(
-                    "lend: a vault is mounted at {}",
-                    mount.dir.display()
-                )));
-            }
-        }
-        Ok(Some(list))
     }
 }
 

@@ -60,7 +60,7 @@ fn npm_tries_once_and_the_report_names_the_ways() {
             let result = exec(home, words);
             assert_ne!(result["exit_code"], 0, "{result:#}");
             let tried = attempts(&result);
-            assert!(tried >= 1 && tried <= PACKAGES * QUESTIONS, "{result:#}");
+            assert!((1..=PACKAGES * QUESTIONS).contains(&tried), "{result:#}");
             let reason = result["decision"]["reason"].as_str().unwrap();
             for way in [
                 "network is off",

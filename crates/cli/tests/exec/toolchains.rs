@@ -35,7 +35,7 @@ fn add_version(home: &Home, dir: &str, programs: &[&str]) {
     fs::create_dir_all(&bin).unwrap();
     for program in programs {
         let path = bin.join(program);
-        let script = format!("#!/bin/sh\necho \"$0 $*\"\n[ -z \"$THEN\" ] || exec $THEN\n");
+        let script = "#!/bin/sh\necho \"$0 $*\"\n[ -z \"$THEN\" ] || exec $THEN\n";
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -66,9 +66,16 @@ fn with_files(home: &Home, files: &[(&str, &str)], command: &str) -> Value {
     home.shell(&format!("cd in && {command}"))["result"].take()
 }
 
+/// Files with their text, a command, and how what it says ends.
+type Case = (
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static str,
+);
+
 #[test]
 fn a_pin_takes_that_version() {
-    let cases: [(&[(&str, &str)], &str, &str); 14] = [
+    let cases: [Case; 14] = [
         (
             &[],
             "cargo build",

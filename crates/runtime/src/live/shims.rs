@@ -92,7 +92,12 @@ impl Shims {
     /// The daemon's program may be closed to the user that commands are.
     fn copy_if_closed(&self) -> io::Result<()> {
         let copy = self.dir.join(COPY);
-        if fs::metadata(&self.binary)?.mode() & 0o005 == 0o005 {
+        let is_open = match fs::metadata(&self.binary) {
+            // Then a sandbox cannot be made either, which says why.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            meta => meta?.mode() & 0o005 == 0o005,
+        };
+        if is_open {
             return match fs::remove_file(copy) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),

@@ -26,7 +26,7 @@ pub(crate) fn choose(
         Wanted::Number(wanted) => wanted.covers(number),
         Wanted::AtLeast(least) => number >= least,
         Wanted::LongTerm(Some(major)) => number.major() == *major,
-        Wanted::LongTerm(None) => number.major() % 2 == 0,
+        Wanted::LongTerm(None) => number.major().is_multiple_of(2),
         Wanted::Newest => true,
         Wanted::System | Wanted::Named(_) => false,
     };

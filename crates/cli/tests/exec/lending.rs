@@ -86,6 +86,16 @@ fn a_lent_directory_is_read_and_not_written() {
             1
         );
         assert_eq!(lent(&home), Vec::<String>::new());
+        // Another daemon leaves nothing of it in a vault that lends something else.
+        home.ok(&["daemon", "stop"]);
+        let other = data.dir.with_file_name("other");
+        fs::create_dir(&other).unwrap();
+        lend(&home, other.to_str().unwrap());
+        let there = home.shell(&format!("ls -d {} {dir}", other.display()));
+        if home.is_root() {
+            let only = format!("{}\n", other.display());
+            assert_eq!(text(&there["result"]), only, "{there:#}");
+        }
     }
 }
 

@@ -165,6 +165,8 @@ pub(crate) struct Lendings {
     dir: PathBuf,
     forbidden: Forbidden,
     lists: Mutex<Vec<Arc<LendList>>>,
+    /// Whether the mount points of the daemon before are gone: its lists had other numbers.
+    cleared: Mutex<bool>,
 }
 
 /// What a sandbox with a list needs.
@@ -181,6 +183,7 @@ impl Lendings {
             dir,
             forbidden,
             lists: Mutex::new(vec![Arc::default()]),
+            cleared: Mutex::new(false),
         }
     }
 
@@ -205,6 +208,7 @@ impl Lendings {
             return Ok(Lending::default());
         }
         let lent = list.lent(&self.forbidden)?;
+        self.clear()?;
         // One for each list, so that the mount points of a sandbox that is open never change.
         let skeleton = self.dir.join(key.0.to_string());
         build_skeleton(&skeleton, &lent)?;
@@ -212,6 +216,19 @@ impl Lendings {
             lent,
             skeleton: Some(skeleton),
         })
+    }
+
+    fn clear(&self) -> Result<()> {
+        let mut cleared = lock(&self.cleared);
+        if !*cleared {
+            match fs::remove_dir_all(&self.dir) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io(format!("clearing {}", self.dir.display()))(error));
+                }
+                _ => *cleared = true,
+            }
+        }
+        Ok(())
     }
 
     /// The mount points of every list in use.

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::face::Face;
 use avfs_api::wire::Class;
 use avfs_api::{DaemonPaths, Embedded, EmbeddedConfig, environment};
-use avfs_runtime::HostFacts;
 use std::path::{Path, PathBuf};
 
 /// Says which home, which program and in whose name; made by [`Avfs::builder`].
@@ -93,15 +92,10 @@ impl Builder {
     /// Opens the home in this process. It fails while a daemon or another program has it open.
     pub fn embedded(self) -> Result<Avfs> {
         let binary = binary::helper(self.binary.as_deref())?;
-        let git = environment::git_user();
         let home = Embedded::open(EmbeddedConfig {
             place: self.place()?,
             binary,
-            host: HostFacts {
-                git_name: git.name,
-                git_email: git.email,
-                ..environment::host_facts()
-            },
+            host: environment::host_facts(),
             layers: environment::layers(self.layers)?,
         })?;
         Ok(Avfs::new(Face::Embedded(Box::new(home))))

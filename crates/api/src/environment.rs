@@ -11,7 +11,6 @@ use std::env;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// The place of the home that this environment names, for the caller that it names.
 pub fn place() -> Result<DaemonPaths> {
@@ -81,7 +80,7 @@ pub fn runtime_base() -> Option<PathBuf> {
     (owned && base.is_absolute()).then_some(base)
 }
 
-/// What sandboxes may know of this host. The name in commits is added by whoever has asked for it.
+/// What sandboxes may know of this host. A name in commits that goes before git's own is added by whoever was told one.
 pub fn host_facts() -> HostFacts {
     HostFacts {
         user_home: env::var_os("HOME")
@@ -136,37 +135,6 @@ fn proxy(names: &[&str]) -> Option<String> {
 fn configured(name: &str) -> Option<PathBuf> {
     let dirs = etcetera::base_strategy::Xdg::new().ok()?;
     Some(dirs.config_dir().join("agentvfs").join(name))
-}
-
-/// Who the user is in commits.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct GitUser {
-    pub name: Option<String>,
-    pub email: Option<String>,
-}
-
-/// Asks git, which knows where the user's configuration is.
-pub fn git_user() -> GitUser {
-    let asked = Command::new("git")
-        .args([
-            "config",
-            "--global",
-            "--get-regexp",
-            r"^user\.(name|email)$",
-        ])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    let mut user = GitUser::default();
-    let Ok(asked) = asked else { return user };
-    for line in String::from_utf8_lossy(&asked.stdout).lines() {
-        match line.split_once(' ') {
-            Some(("user.name", value)) => user.name = Some(value.to_owned()),
-            Some(("user.email", value)) => user.email = Some(value.to_owned()),
-            _ => {}
-        }
-    }
-    user
 }
 
 /// A variable that is there and not empty.

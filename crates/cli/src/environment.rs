@@ -9,13 +9,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The variables that a daemon inherits from the client that starts it. The proxies are those that the host needs.
-const PASSED_ON: [&str; 15] = [
+const PASSED_ON: [&str; 16] = [
     "HOME",
     "PATH",
     "LANG",
     "TZ",
     "USER",
     "XDG_CONFIG_HOME",
+    // Who the user is in commits.
+    "GIT_CONFIG_GLOBAL",
     "RUST_BACKTRACE",
     // The authorities that its hosts are believed by.
     "SSL_CERT_FILE",
@@ -100,13 +102,7 @@ pub fn binary() -> Result<PathBuf> {
     env::current_exe().map_err(Error::io("cannot find this program's own file"))
 }
 
-/// The command line of a daemon. git's configuration is read here, because the daemon must not read the
-/// user's files.
+/// The command line of a daemon.
 pub fn daemon_arguments() -> Vec<OsString> {
-    let user = environment::git_user();
-    let name = user.name.map(|name| format!("--git-name={name}"));
-    let email = user.email.map(|email| format!("--git-email={email}"));
-    let options = name.into_iter().chain(email).map(OsString::from);
-    let words = ["serve", "--detached"].map(OsString::from);
-    words.into_iter().chain(options).collect()
+    ["serve", "--detached"].map(OsString::from).to_vec()
 }

@@ -67,6 +67,7 @@ pub use command::control::Control;
 pub use command::defaults::DefaultKey;
 
 pub use command::inspection::{InspectChange, Inspection};
+pub use command::lent::VaultLent;
 pub use command::mode::Mode;
 pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};
 pub use command::network_limits::NetworkLimits;
@@ -123,6 +124,7 @@ pub use job::{
 };
 pub use live::host::{HostFacts, HostProxies, RegistryVariables};
 pub use live::layers_place::{LayersPlace, LayersWhy};
+pub use live::lending::LendList;
 pub use live::mounts::{
     Audience, MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted,
     mount_namespace,

@@ -1,7 +1,5 @@
-//! What a sandbox gets from the host: system directories, toolchains, and a generated `/etc`.
+//! What every sandbox gets from the host: system directories, and a generated `/etc`.
 
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,26 +14,6 @@ const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", 
 /// Mount points that every sandbox has besides those of host directories.
 const FIXED: [&str; 6] = ["dev", "etc", "proc", "run", "tmp", "var/tmp"];
 
-/// Where version managers keep versions: below the home, and at which depth.
-const VERSIONS: [(&str, usize); 7] = [
-    (".rustup/toolchains", 1),
-    (".pyenv/versions", 1),
-    (".nvm/versions/node", 1),
-    (".rbenv/versions", 1),
-    (".asdf/installs", 2),
-    (".local/share/mise/installs", 2),
-    (".local/share/uv/python", 1),
-];
-
-/// A toolchain of the caller, shown at its own path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Toolchain {
-    /// One version directory.
-    pub lent: Lent,
-    /// Its directory of programs, for PATH.
-    pub bin: PathBuf,
-}
-
 /// The host's existing system directories, with links resolved.
 pub fn host_lent() -> Vec<Lent> {
     SYSTEM
@@ -45,115 +23,10 @@ pub fn host_lent() -> Vec<Lent> {
             Some(Lent {
                 host,
                 inside: PathBuf::from(name),
+                identity: None,
             })
         })
         .collect()
-}
-
-/// The toolchains that a caller with this home and PATH uses, as version directories only.
-///
-/// Proxies that choose a version at run time (rustup's, pyenv's shims) need their manager's whole home, so the
-/// programs of the chosen version are used instead.
-pub fn toolchains(home: &Path, path_env: &OsStr) -> Vec<Toolchain> {
-    let path: Vec<PathBuf> = std::env::split_paths(path_env).collect();
-    let mut versions = Vec::new();
-    versions.extend(path.iter().filter_map(|dir| version_of(home, dir)));
-    versions.extend(rust_versions(home, &path));
-    versions.extend(pyenv_versions(home, &path));
-    let mut seen = BTreeSet::new();
-    versions
-        .into_iter()
-        // A version may be a link to another; the real directory is mounted.
-        .filter_map(|version| fs::canonicalize(version).ok())
-        .filter(|version| lendable(home, version) && seen.insert(version.clone()))
-        .map(|version| Toolchain {
-            bin: version.join("bin"),
-            lent: Lent {
-                host: version.clone(),
-                inside: version,
-            },
-        })
-        .collect()
-}
-
-/// The version directory whose programs `dir` holds.
-fn version_of(home: &Path, dir: &Path) -> Option<PathBuf> {
-    let version = dir
-        .parent()
-        .filter(|_| dir.file_name() == Some(OsStr::new("bin")))?;
-    VERSIONS.iter().find_map(|(root, depth)| {
-        let below = version.strip_prefix(home.join(root)).ok()?;
-        (below.components().count() == *depth).then(|| version.to_owned())
-    })
-}
-
-/// Rust toolchains, the default one first.
-fn rust_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
-    let mut homes = vec![home.join(".rustup")];
-    for dir in path.iter().filter(|dir| dir.join("rustup").exists()) {
-        // `cargo/bin` and `rustup` are siblings, whether hidden or not.
-        let beside = dir.parent().and_then(Path::parent);
-        homes.extend(
-            beside
-                .into_iter()
-                .flat_map(|dir| [dir.join(".rustup"), dir.join("rustup")]),
-        );
-    }
-    let mut found = Vec::new();
-    for home in homes {
-        let settings = fs::read_to_string(home.join("settings.toml")).unwrap_or_default();
-        let default = settings.lines().find_map(|line| {
-            let value = line
-                .strip_prefix("default_toolchain")?
-                .trim_start()
-                .strip_prefix('=')?;
-            Some(value.trim().trim_matches('"').to_owned())
-        });
-        let dir = home.join("toolchains");
-        found.extend(
-            default
-                .filter(|name| is_name(name))
-                .map(|name| dir.join(name)),
-        );
-        found.extend(children(&dir));
-    }
-    found
-}
-
-/// The Python versions that pyenv's shims select.
-fn pyenv_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
-    let pyenv = home.join(".pyenv");
-    if !path.contains(&pyenv.join("shims")) {
-        return Vec::new();
-    }
-    let chosen = fs::read_to_string(pyenv.join("version")).unwrap_or_default();
-    let names = chosen
-        .split_whitespace()
-        .filter(|name| is_name(name) && *name != "system");
-    names
-        .map(|name| pyenv.join("versions").join(name))
-        .collect()
-}
-
-/// Whether a directory looks like a single version, and not like something that holds more.
-fn lendable(home: &Path, version: &Path) -> bool {
-    let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
-    let hidden = ["/dev", "/proc", "/etc", "/run", "/sys"];
-    version.join("bin").is_dir()
-        && !home.starts_with(version)
-        && !hidden.iter().any(|dir| version.starts_with(dir))
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && !name.contains('/')
-}
-
-/// The entries of a directory, sorted; empty if it cannot be read.
-fn children(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
 }
 
 /// Makes the directory of empty mount points that is the lowest layer of every view.
@@ -277,83 +150,13 @@ fn java_settings() -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn make_version(home: &Path, path: &str) -> PathBuf {
-        let version = home.join(path);
-        fs::create_dir_all(version.join("bin")).unwrap();
-        version
-    }
-
-    fn found(home: &Path, path: &[&str]) -> Vec<PathBuf> {
-        let path = std::env::join_paths(path.iter().map(|dir| home.join(dir))).unwrap();
-        toolchains(home, &path)
-            .into_iter()
-            .map(|toolchain| toolchain.lent.host)
-            .collect()
-    }
-
-    #[test]
-    fn rust_toolchains_come_as_versions_the_default_first() {
-        let home = tempfile::tempdir().unwrap();
-        let home = fs::canonicalize(home.path()).unwrap();
-        let nightly = make_version(&home, ".rustup/toolchains/nightly");
-        let stable = make_version(&home, ".rustup/toolchains/stable");
-        std::os::unix::fs::symlink(&stable, home.join(".rustup/toolchains/1.95")).unwrap();
-        fs::write(
-            home.join(".rustup/settings.toml"),
-            "default_toolchain = \"1.95\"\n",
-        )
-        .unwrap();
-        assert_eq!(found(&home, &[".cargo/bin"]), [stable.clone(), nightly]);
-        let path = std::ffi::OsString::new();
-        let first = &toolchains(&home, &path)[0];
-        assert_eq!(
-            (&first.lent.inside, &first.bin),
-            (&stable, &stable.join("bin"))
-        );
-    }
-
-    #[test]
-    fn only_versions_in_use_are_lent() {
-        let home = tempfile::tempdir().unwrap();
-        let home = fs::canonicalize(home.path()).unwrap();
-        let node = make_version(&home, ".nvm/versions/node/v22");
-        make_version(&home, ".nvm/versions/node/v20");
-        let python = make_version(&home, ".pyenv/versions/3.12");
-        make_version(&home, ".pyenv/versions/3.11");
-        fs::write(home.join(".pyenv/version"), "3.12\nsystem\n../../secret\n").unwrap();
-        fs::create_dir_all(home.join("secret/bin")).unwrap();
-        assert_eq!(found(&home, &[".nvm/versions/node/v22/bin"]), [node]);
-        assert_eq!(found(&home, &[".pyenv/shims"]), [python]);
-    }
-
-    #[test]
-    fn nothing_else_of_a_home_is_lent() {
-        let home = tempfile::tempdir().unwrap();
-        let home = fs::canonicalize(home.path()).unwrap();
-        for dir in ["bin", ".cargo/bin", ".local/bin", ".nvm/bin", ".config/bin"] {
-            fs::create_dir_all(home.join(dir)).unwrap();
-        }
-        // A version that is really the home, or above it.
-        fs::create_dir_all(home.join(".rustup/toolchains")).unwrap();
-        std::os::unix::fs::symlink(&home, home.join(".rustup/toolchains/all")).unwrap();
-        std::os::unix::fs::symlink("/", home.join(".rustup/toolchains/more")).unwrap();
-        let path = [
-            "bin",
-            ".",
-            ".cargo/bin",
-            ".local/bin",
-            ".nvm/bin",
-            ".config/bin",
-        ];
-        assert_eq!(found(&home, &path), Vec::<PathBuf>::new());
-    }
-
     #[test]
     fn skeletons_are_open_directories() {
         let dir = tempfile::tempdir().unwrap();
         let lent = [Lent {
             host: "/usr".into(),
             inside: "/home/me/.tool/v1".into(),
+            identity: None,
         }];
         build_skeleton(&dir.path().join("skeleton"), &lent).unwrap();
         for path in [
@@ -371,6 +174,7 @@ mod tests {
         let bad = [Lent {
             host: "/usr".into(),
             inside: "/../up".into(),
+            identity: None,
         }];
         assert!(build_skeleton(dir.path(), &bad).is_err());
     }

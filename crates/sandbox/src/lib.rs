@@ -41,10 +41,11 @@ mod share;
 mod standing;
 mod supervisor;
 mod sys;
+pub mod toolchain;
 
 pub use error::{Error, Fault, Result};
 pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
-pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
+pub use lend::{build_skeleton, host_etc, host_lent};
 pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
 pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, STAGING_IN};
 pub use network::{
@@ -54,8 +55,8 @@ pub use network::{
 pub use open_files::raise_open_files;
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExecKey, ExitStatus, INNER_UID, IdMap,
-    Isolation, Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
-    StartFailure, StartStep, Stdio, Usage, WindowSize,
+    Identity, Isolation, Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID,
+    SandboxPlan, StartFailure, StartStep, Stdio, Usage, WindowSize,
 };
 pub use pty::set_window_size;
 pub use sandbox::{Frozen, Running, Sandbox};

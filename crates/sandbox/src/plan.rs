@@ -108,6 +108,17 @@ pub struct Lent {
     pub host: PathBuf,
     /// The absolute path inside.
     pub inside: PathBuf,
+    /// What must be there; if it is something else, there is no sandbox.
+    pub identity: Option<Identity>,
+}
+
+/// Which file something is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Identity {
+    /// The device it is on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
 }
 
 /// One name in the sandbox's `/etc`.

@@ -23,7 +23,7 @@ use crate::error::{During, Fault};
 use crate::limits::Mechanism;
 use crate::mover::STAGING_IN;
 use crate::plan::{
-    EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
+    EtcContent, EtcFile, INNER_UID, Lent, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
 use crate::sys;
 
@@ -83,6 +83,7 @@ pub(crate) fn enter(
     lent.sort_by_key(|lent| lent.inside.components().count());
     for lent in lent {
         let tree = clone_tree(&lent.host)?;
+        check_identity(tree.as_fd(), lent)?;
         restrict(tree.as_fd(), READ_ONLY, true)?;
         root.put(tree.as_fd(), &lent.inside)?;
     }
@@ -98,6 +99,21 @@ pub(crate) fn enter(
         queues,
         hidden,
     })
+}
+
+/// Refuses what has taken the place of a directory since it was looked at.
+fn check_identity(tree: BorrowedFd<'_>, lent: &Lent) -> Result<(), Fault> {
+    let Some(identity) = lent.identity else {
+        return Ok(());
+    };
+    let stat = rustix::fs::fstat(tree).during(|| format!("look at {:?}", lent.host))?;
+    if (stat.st_dev, stat.st_ino) != (identity.device, identity.inode) {
+        return Err(Fault {
+            what: format!("lend {:?}, where something else is now", lent.host),
+            errno: libc::ESTALE,
+        });
+    }
+    Ok(())
 }
 
 /// File systems of a sandbox that its commands do not reach.

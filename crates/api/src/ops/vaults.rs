@@ -7,14 +7,14 @@ use super::page::{self, Page};
 use super::{Ask, Reply, parse};
 use crate::wire::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, DeletedVaultListing,
-    StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
-    VaultForked, VaultInfo, VaultLimitItem, VaultList, VaultListDeleted, VaultListing, VaultRename,
-    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
-    VaultUsed,
+    LentItem, StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails,
+    VaultFork, VaultForked, VaultInfo, VaultLimitItem, VaultList, VaultListDeleted, VaultListing,
+    VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset,
+    VaultUse, VaultUsed,
 };
 use avfs_runtime::{
     AfterFork, Ancestor, DefaultKey, DeletedVault, ForkPoint, Select, SettingKey, Settings,
-    Stranded, VaultLimit, VaultName,
+    Stranded, VaultLent, VaultLimit, VaultName,
 };
 use std::collections::BTreeMap;
 
@@ -59,7 +59,12 @@ fn change_settings(
 
 fn settings_item(settings: &Settings) -> BTreeMap<String, String> {
     let items = settings.items().into_iter();
-    items.map(|(key, value)| (key.to_string(), value)).collect()
+    let items = items.map(|(key, value)| match (&key, &settings.lend) {
+        // As it was written, without what it is recognised by.
+        (SettingKey::Lend, Some(list)) => (key.to_string(), list.shown()),
+        _ => (key.to_string(), value),
+    });
+    items.collect()
 }
 
 pub(crate) fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
@@ -121,8 +126,24 @@ pub(crate) fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
             .iter()
             .map(limit_item)
             .collect(),
+        lent: lent_items(&ask.session.vault_lent(&info.vault)?),
         uncommitted: uncommitted(&ask.session.vault_uncommitted(&info.vault)),
     })
+}
+
+/// Tools first, then what the owner lends.
+fn lent_items(lent: &VaultLent) -> Vec<LentItem> {
+    let tools = lent.tools.iter().map(|version| LentItem {
+        kind: version.family.as_str().into(),
+        name: Some(version.name.clone()),
+        path: version.bin.display().to_string(),
+    });
+    let directories = lent.directories.iter().map(|path| LentItem {
+        kind: "directory".into(),
+        name: None,
+        path: path.display().to_string(),
+    });
+    tools.chain(directories).collect()
 }
 
 fn uncommitted(stranded: &[Stranded]) -> Vec<StrandedItem> {

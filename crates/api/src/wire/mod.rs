@@ -141,10 +141,10 @@ pub use transfer::{
 };
 pub use vault::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, DeletedVaultListing,
-    ModeItem, StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails,
-    VaultFork, VaultForked, VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted,
-    VaultListing, VaultLog, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete,
-    VaultUndeleted, VaultUnset, VaultUse, VaultUsed, VersionItem, VersionListing,
+    LentItem, ModeItem, StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
+    VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultLimitItem, VaultList,
+    VaultListDeleted, VaultListing, VaultLog, VaultRename, VaultRenamed, VaultSet, VaultSettings,
+    VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed, VersionItem, VersionListing,
 };
 pub use versions::{
     CheckedOut, Checkout, PathLog, PathVersionItem, PathVersionListing, Revert, Reverted,

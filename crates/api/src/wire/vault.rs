@@ -123,9 +123,23 @@ pub struct VaultDetails {
     pub mode: Option<ModeItem>,
     /// The limits of its commands, if a request sets none.
     pub limits: Vec<VaultLimitItem>,
+    /// What the host lends to its commands, besides system directories.
+    #[serde(default)]
+    pub lent: Vec<LentItem>,
     /// Uncommitted writes that could not be committed; they are kept, and not in the head.
     #[serde(default)]
     pub uncommitted: Vec<StrandedItem>,
+}
+
+/// Something that the host lends, read-only.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LentItem {
+    /// `rust`, `node`, `python` or `go` for a version of a tool, or `directory`.
+    pub kind: String,
+    /// The version, as its manager calls it.
+    pub name: Option<String>,
+    /// The programs of the version, or the directory: the same inside and outside.
+    pub path: String,
 }
 
 /// A compatibility mode: what holds in a vault that does not say otherwise.

@@ -80,7 +80,7 @@ Examples:
     },
     /// Change settings for every command that runs in a vault
     Set {
-        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, nofile=4096, profile=moderate, timeout=90s, network=HOSTS, 'inspect.HOST=GET,HEAD /', connections=50, bandwidth=2m/s, traffic=1g; memory, pids, disk and nofile can be unlimited
+        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, nofile=4096, profile=moderate, timeout=90s, network=HOSTS, 'inspect.HOST=GET,HEAD /', connections=50, bandwidth=2m/s, traffic=1g, lend=DIR (read-only; several with commas); memory, pids, disk and nofile can be unlimited
         #[arg(required = true, value_name = "KEY=VALUE")]
         settings: Vec<String>,
         /// Set the defaults of new vaults instead; also max_size_mb=N, max_files=N, max_file_size_mb=N
@@ -89,7 +89,7 @@ Examples:
     },
     /// Remove settings of a vault
     Unset {
-        /// env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, connections, bandwidth, traffic
+        /// env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, connections, bandwidth, traffic, lend
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
         /// Remove defaults of new vaults instead; also max_size_mb, max_files, max_file_size_mb

@@ -10,10 +10,10 @@ use crate::output::table::{align_right, count, size, table, time};
 use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
-    AncestorItem, Class, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, ModeItem,
-    VaultCreate, VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked, VaultInfo,
-    VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet,
-    VaultSettings, VaultUndelete, VaultUnset, VaultUse, VaultUsed, VersionItem,
+    AncestorItem, Class, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, LentItem,
+    ModeItem, VaultCreate, VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked,
+    VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename,
+    VaultSet, VaultSettings, VaultUndelete, VaultUnset, VaultUse, VaultUsed, VersionItem,
 };
 use std::collections::BTreeMap;
 
@@ -306,6 +306,8 @@ fn info_text(details: &VaultDetails) -> String {
     let limits: Vec<String> = details.limits.iter().map(limit_text).collect();
     rows.push(("limits", limits.join(", ")));
     rows.extend(item.damage.clone().map(|damage| ("damaged", damage)));
+    let lent = lent_texts(&details.lent).into_iter();
+    rows.extend(lent.map(|text| ("lent", text)));
     for item in &details.uncommitted {
         rows.push(("uncommitted", item.message.clone()));
         rows.extend(item.hint.clone().map(|hint| ("hint", hint)));
@@ -377,4 +379,17 @@ pub fn log_text(versions: &[VersionItem]) -> String {
         );
     }
     text
+}
+
+/// `python 3.11.7, 3.12.1`, and each directory by itself.
+fn lent_texts(lent: &[LentItem]) -> Vec<String> {
+    let mut texts: Vec<(&str, String)> = Vec::new();
+    for item in lent {
+        let name = item.name.as_ref().unwrap_or(&item.path);
+        match texts.last_mut().filter(|(kind, _)| *kind == item.kind) {
+            Some((_, text)) => *text += &format!(", {}", printable(name)),
+            None => texts.push((&item.kind, format!("{} {}", item.kind, printable(name)))),
+        }
+    }
+    texts.into_iter().map(|(_, text)| text).collect()
 }

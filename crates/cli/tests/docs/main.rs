@@ -40,6 +40,7 @@ pages! {
     cli "docs/cli.md"
     concepts "docs/concepts.md"
     damage "docs/damage.md"
+    dependencies "docs/dependencies.md"
     exec "docs/exec.md"
     format "docs/format.md"
     full_disk "docs/full-disk.md"

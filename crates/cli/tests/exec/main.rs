@@ -14,7 +14,9 @@ mod everyday;
 mod faults;
 mod interrupts;
 mod jobs;
+mod lending;
 mod manners;
+mod offline;
 mod options;
 mod own_names;
 mod ports;
@@ -26,6 +28,7 @@ mod settings;
 mod sharing;
 mod streams;
 mod terminals;
+mod toolchains;
 mod tools;
 
 use avfs_testkit::Home;

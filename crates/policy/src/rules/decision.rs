@@ -64,16 +64,29 @@ pub struct Decision {
 }
 
 /// Said of a command that may need the network while there is none.
-const OFFLINE: &str = "the network is off: what needs it will fail";
+const OFFLINE: &str = "the network is off: allow what it needs with `avfs network allow HOST` \
+     (`registries` for packages), or work offline (docs/dependencies.md)";
 
 impl Decision {
-    /// Takes back the hint that the network is off: for a command that was refused nothing there.
-    pub fn forget_network_hint(&mut self) {
-        let Some(reason) = &self.reason else {
-            return;
-        };
-        let rest: Vec<&str> = reason.split("; ").filter(|it| *it != OFFLINE).collect();
-        self.reason = (!rest.is_empty()).then(|| rest.join("; "));
+    /// Adds something that is to be said before or after the command.
+    pub fn add_hint(&mut self, hint: &str) {
+        let said = self.reason.take().filter(|said| !said.is_empty());
+        self.reason = Some(
+            said.into_iter()
+                .chain([hint.to_owned()])
+                .collect::<Vec<_>>()
+                .join("; "),
+        );
+    }
+
+    /// Says that the network is off if the command was refused something for it, and takes it back if not.
+    pub fn settle_network_hint(&mut self, refused: bool) {
+        let said = self.reason.take().unwrap_or_default();
+        let others = said
+            .split("; ")
+            .filter(|it| !it.is_empty() && *it != OFFLINE);
+        let all: Vec<&str> = others.chain(refused.then_some(OFFLINE)).collect();
+        self.reason = (!all.is_empty()).then(|| all.join("; "));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
-use avfs_policy::Decision;
+use avfs_policy::{Decision, Part};
 use avfs_sandbox::WindowSize;
 use avfs_vault::{
     Cause, Checkpoint, CheckpointOrigin, Description, ExecId, JournalEvent, NewJournalEntry,
@@ -29,7 +29,9 @@ use crate::command::stored;
 use crate::history::changes::{ChangeSet, Changes, Patch};
 use crate::history::ignored::Ignored;
 use crate::live::authorities;
+use crate::live::git_user::makes_commits;
 use crate::live::host::{HOME, shell};
+use crate::live::lending::LendKey;
 use crate::live::network_teller::Journal;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
@@ -46,6 +48,10 @@ const TRUST_VARIABLES: [&str; 6] = [
     "PIP_CERT",
     "CARGO_HTTP_CAINFO",
 ];
+
+/// Said before a command that commits.
+const NO_IDENTITY: &str = "this host's git has no user.name and user.email, so a commit needs those of the repository: \
+     `git config --global user.name NAME` (and user.email) on the host, or `git config` in the repository";
 
 /// How many characters of a command a checkpoint before it tells.
 const BEFORE_MAX: usize = 120;
@@ -89,6 +95,8 @@ pub(crate) struct Call {
     /// Which requests it may make.
     pub inspection: Inspection,
     pub network_limits: NetworkLimits,
+    /// The directories that the vault lends.
+    pub lent: LendKey,
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,
@@ -194,9 +202,24 @@ impl Call {
             .added_to(self.inspection.added_to(terms)))
     }
 
+    /// Has git know the host's user as they are now; says so before a commit would fail because nobody is known.
+    pub fn add_git_hint(&self, decision: &mut Decision) {
+        let is_known = self.runtime.inner.host.git.refresh();
+        let variables: [&[u8]; 3] = [b"GIT_COMMITTER_EMAIL", b"GIT_AUTHOR_EMAIL", b"EMAIL"];
+        let is_set = self
+            .env
+            .iter()
+            .any(|(name, _)| variables.contains(&name.as_slice()));
+        let commits = |part: &Part| makes_commits(&part.text);
+        if !is_known && !is_set && decision.parts.iter().any(commits) {
+            decision.add_hint(NO_IDENTITY);
+        }
+    }
+
     /// The kind of sandbox that it needs.
     pub fn shape(&self) -> Shape {
-        Shape::new(self.network.namespace(), self.request.options.driver)
+        let (network, driver) = (self.network.namespace(), self.request.options.driver);
+        Shape::new(network, driver, self.lent)
     }
 
     /// The whole environment, as it has to be where the vault is.

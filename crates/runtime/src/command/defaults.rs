@@ -63,6 +63,12 @@ impl DefaultKey {
     fn understood(&self, value: &str) -> Result<String> {
         match self {
             DefaultKey::Setting(key) => {
+                if *key == SettingKey::Lend {
+                    return Err(Error::Invalid {
+                        what: "setting",
+                        reason: "lend: directories are lent to a vault, not to all new ones".into(),
+                    });
+                }
                 let mut settings = Settings::default();
                 settings.set(key, value)?;
                 let mut items = settings.items().into_iter();

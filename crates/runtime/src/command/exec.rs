@@ -96,6 +96,11 @@ impl Session {
             network,
             inspection: settings.inspection,
             network_limits: settings.network_limits,
+            lent: self
+                .inner
+                .host
+                .lendings
+                .key(&settings.lend.unwrap_or_default()),
             request,
         };
         check_command(&call.request.command, &call.env)?;
@@ -199,7 +204,8 @@ impl Resolved {
             network: call.network.policy(),
             env: &call.env,
         };
-        let decision = call.runtime.decision(&call.vault, &request)?;
+        let mut decision = call.runtime.decision(&call.vault, &request)?;
+        call.add_git_hint(&mut decision);
         let timings = Timings {
             decide_us: micros(started),
             ..Timings::default()
@@ -435,9 +441,8 @@ impl Committed {
             mut timings,
             admission,
         } = permitted;
-        if ran.attempts.denied.is_empty() {
-            decision.forget_network_hint();
-        }
+        let offline = call.network == ExecNetwork::default();
+        decision.settle_network_hint(offline && !ran.attempts.denied.is_empty());
         let changes = call.changes(&outcome)?;
         let changed = outcome.before != outcome.after || self.uncommitted.is_some();
         let checkpoint = call.keep_checkpoint(self.checkpoint, changed)?;

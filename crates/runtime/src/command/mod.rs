@@ -9,6 +9,7 @@ pub(crate) mod control;
 pub(crate) mod defaults;
 pub(crate) mod exec;
 pub(crate) mod inspection;
+pub(crate) mod lent;
 pub(crate) mod mode;
 pub(crate) mod network;
 pub(crate) mod network_limits;

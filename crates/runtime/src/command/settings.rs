@@ -15,6 +15,7 @@ use crate::command::network::{ExecNetwork, VaultNetwork};
 use crate::command::network_limits::NetworkLimits;
 use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
+use crate::live::lending::LendList;
 use crate::live::reserve::reserve_of;
 use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;
@@ -45,6 +46,8 @@ pub enum SettingKey {
     Traffic,
     /// A named set of the others.
     Mode,
+    /// Directories of the host that commands may read.
+    Lend,
 }
 
 impl FromStr for SettingKey {
@@ -73,9 +76,10 @@ impl FromStr for SettingKey {
             "bandwidth" => SettingKey::Bandwidth,
             "traffic" => SettingKey::Traffic,
             "mode" => SettingKey::Mode,
+            "lend" => SettingKey::Lend,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, connections, bandwidth, traffic, mode"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, inspect.HOST, connections, bandwidth, traffic, mode, lend"
                 )));
             }
         })
@@ -99,6 +103,7 @@ impl fmt::Display for SettingKey {
             SettingKey::Bandwidth => "bandwidth",
             SettingKey::Traffic => "traffic",
             SettingKey::Mode => "mode",
+            SettingKey::Lend => "lend",
         })
     }
 }
@@ -119,6 +124,7 @@ pub struct Settings {
     pub inspection: Inspection,
     pub network_limits: NetworkLimits,
     pub mode: Option<Mode>,
+    pub lend: Option<LendList>,
 }
 
 impl Settings {
@@ -142,6 +148,7 @@ impl Settings {
             SettingKey::Bandwidth => self.network_limits.bandwidth = Some(value.parse()?),
             SettingKey::Traffic => self.network_limits.traffic = Some(value.parse()?),
             SettingKey::Mode => self.mode = Some(value.parse()?),
+            SettingKey::Lend => self.lend = Some(value.parse()?),
         }
         Ok(())
     }
@@ -225,6 +232,10 @@ impl Settings {
             (SettingKey::Bandwidth, bandwidth.map(|it| it.to_string())),
             (SettingKey::Traffic, traffic.map(|it| it.to_string())),
             (SettingKey::Mode, self.mode.map(|it| it.to_string())),
+            (
+                SettingKey::Lend,
+                self.lend.as_ref().map(ToString::to_string),
+            ),
         ];
         items.extend(
             said.into_iter()
@@ -336,6 +347,7 @@ impl Session {
                 after.set(key, value)?;
             }
         }
+        wanted.lend = self.lendable(wanted.lend)?;
         // Stored as they are understood, so that what is shown is what is in force.
         let understood: BTreeMap<_, _> = wanted.items().into_iter().collect();
         let stored: Vec<(String, Option<String>)> = changes
@@ -447,54 +459,4 @@ fn count_text(count: u32) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_times_are_read_as_people_write_them() {
-        assert_eq!(parse_size("512m").unwrap(), 512 << 20);
-        assert_eq!(parse_size("2GiB").unwrap(), 2 << 30);
-        assert_eq!(parse_size("17").unwrap(), 17);
-        for wrong in ["", "m", "0", "-1", "1.5g", "1x", "99999999999999t"] {
-            assert!(parse_size(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
-        assert_eq!(parse_duration("250").unwrap(), Duration::from_millis(250));
-        assert_eq!(parse_duration("1d").unwrap(), Duration::from_secs(86_400));
-        for wrong in ["", "0", "5w", "s", "213503982335d"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn settings_are_text_and_back() {
-        let mut settings = Settings::default();
-        for (key, value) in [
-            ("env.A", "b=c"),
-            ("memory", "1g"),
-            ("cpus", "0.5"),
-            ("pids", "9"),
-            ("disk", "10m"),
-            ("nofile", "unlimited"),
-            ("profile", "moderate"),
-            ("timeout", "90s"),
-            ("inspect.*.code.test", "GET,HEAD /org; * /own"),
-            ("connections", "9"),
-            ("bandwidth", "1m/s"),
-            ("traffic", "1g"),
-        ] {
-            settings.set(&key.parse().unwrap(), value).unwrap();
-        }
-        let mut back = Settings::default();
-        for (key, value) in settings.items() {
-            let key: SettingKey = key.to_string().parse().unwrap();
-            back.set(&key, &value).unwrap();
-        }
-        assert_eq!(back, settings);
-        for wrong in ["env.", "env.A=B", "color", "", "inspect.", "inspect.a b"] {
-            assert!(wrong.parse::<SettingKey>().is_err(), "{wrong}");
-        }
-        let cpus = SettingKey::Cpus;
-        assert!(Settings::default().set(&cpus, "nan").is_err());
-    }
-}
+mod tests;

@@ -46,6 +46,8 @@ pub enum Error {
     NoCurrentVault,
     #[error("{path} is lent by the host, read-only")]
     LentPath { path: VaultPath },
+    #[error("{path} cannot be lent: {reason}")]
+    NotLent { path: String, reason: String },
     #[error("{path} belongs to the sandbox and is not part of the vault")]
     SandboxPath { path: VaultPath },
     #[error("{path} already exists")]
@@ -201,7 +203,9 @@ impl Error {
             Error::Transfer(error) => transfer_kind(error),
             Error::Uncommitted { source, .. } => source.kind(),
             Error::NoCurrentVault => ErrorKind::NotFound,
-            Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
+            Error::LentPath { .. } | Error::SandboxPath { .. } | Error::NotLent { .. } => {
+                ErrorKind::Denied
+            }
             Error::PathExists { .. } | Error::AlreadyMounted { .. } | Error::DirTaken { .. } => {
                 ErrorKind::AlreadyExists
             }
@@ -271,6 +275,9 @@ impl Error {
             }
             Error::LentPath { .. } | Error::SandboxPath { .. } => {
                 "write to /workspace, /home/agent, /tmp or a directory of your own".into()
+            }
+            Error::NotLent { .. } => {
+                "the owner can lend it again with `avfs vault set lend=DIR`, or end it with `avfs vault unset lend`".into()
             }
             Error::NotEmpty { path } => format!("`avfs rm -r {path}` removes it with its content"),
             Error::NeedsRecursive { path } => {

@@ -1,5 +1,6 @@
 //! What a sandbox borrows from its host: system directories, toolchains, `/etc`, an environment.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
@@ -9,14 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use avfs_net::Upstream;
-use avfs_sandbox::{
-    EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent, toolchains,
-};
+use avfs_sandbox::toolchain::{SHIM_PROGRAM, SHIMS, survey};
+use avfs_sandbox::{EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent};
 use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
 use avfs_view::LayerUse;
 
 use crate::live::authorities::SHOWN;
+use crate::live::git_user::{GIT_USER, GitIdentity};
+use crate::live::lendable::Forbidden;
+use crate::live::lending::Lendings;
+use crate::live::shims::Shims;
 use crate::owners::layer_owner;
 use crate::runtime::Config;
 use crate::{Error, Result};
@@ -76,33 +80,39 @@ impl HostProxies {
 /// The host as sandboxes see it.
 pub(crate) struct Host {
     pub lent: Vec<Lent>,
+    pub shims: Shims,
+    pub lendings: Lendings,
     skeleton: PathBuf,
-    /// Whether all of the skeleton is there: on a full disk it may have to wait.
+    /// Whether all of the skeleton and the shims is there: on a full disk it may have to wait.
     skeleton_made: AtomicBool,
     /// Paths that are the sandbox's or the host's, never the vault's.
     pub mount_points: BTreeSet<VaultPath>,
     /// Directories that every sandbox has: mount points, and the home.
     skeleton_paths: BTreeSet<VaultPath>,
     path: Vec<u8>,
-    git: Vec<u8>,
+    /// Who commits are by.
+    pub git: GitIdentity,
 }
 
 impl Host {
     pub fn survey(config: &Config) -> Result<Host> {
         let mut lent = host_lent();
-        let mut path = Vec::new();
-        if let Some(home) = &config.host.user_home {
-            for toolchain in toolchains(home, &config.host.path) {
-                path.extend_from_slice(toolchain.bin.as_os_str().as_bytes());
-                path.push(b':');
-                if !lent.contains(&toolchain.lent) {
-                    lent.push(toolchain.lent);
-                }
+        let tools = survey(config.host.user_home.as_deref(), &config.host.path);
+        let mut path = format!("/etc/{SHIMS}:").into_bytes();
+        for bin in &tools.bins {
+            path.extend_from_slice(bin.as_os_str().as_bytes());
+            path.push(b':');
+        }
+        for tool in &tools.lent {
+            if !lent.contains(tool) {
+                lent.push(tool.clone());
             }
         }
         path.extend_from_slice(SYSTEM_PATH.as_bytes());
         let skeleton = config.home.join("skeleton");
-        let made = match prepare_skeleton(&skeleton, &lent) {
+        let git = GitIdentity::new(&config.host, &config.home.join("shims"));
+        let shims = Shims::new(config.home.join("shims"), config.binary.clone(), tools);
+        let made = match prepare_skeleton(&skeleton, &lent).and_then(|()| shims.prepare()) {
             Err(_) if Room::of(&config.home).is_none() => false,
             made => made.map(|()| true)?,
         };
@@ -115,12 +125,14 @@ impl Host {
         skeleton_paths.insert(VaultPath::parse(HOME.as_bytes())?);
         Ok(Host {
             lent,
+            shims,
+            lendings: lendings(config),
             skeleton,
             skeleton_made: AtomicBool::new(made),
             mount_points,
             skeleton_paths,
             path,
-            git: git_config(&config.host),
+            git,
         })
     }
 
@@ -128,18 +140,24 @@ impl Host {
     pub fn skeleton(&self) -> Result<PathBuf> {
         if !self.skeleton_made.load(Ordering::Acquire) {
             prepare_skeleton(&self.skeleton, &self.lent)?;
+            self.shims.prepare()?;
             self.skeleton_made.store(true, Ordering::Release);
         }
         Ok(self.skeleton.clone())
     }
 
     /// Directories that a view has whether or not the vault does.
-    pub fn skeleton_paths(&self, used_by: LayerUse) -> &BTreeSet<VaultPath> {
-        static NONE: BTreeSet<VaultPath> = BTreeSet::new();
-        match used_by {
-            LayerUse::Sandbox => &self.skeleton_paths,
-            LayerUse::Host => &NONE,
+    pub fn skeleton_paths(&self, used_by: LayerUse) -> Cow<'_, BTreeSet<VaultPath>> {
+        if used_by == LayerUse::Host {
+            return Cow::default();
         }
+        let besides = self.lendings.mount_points();
+        if besides.is_empty() {
+            return Cow::Borrowed(&self.skeleton_paths);
+        }
+        let besides = besides.iter().map(|path| path.as_os_str().as_bytes());
+        let besides = besides.filter_map(|path| VaultPath::parse(path).ok());
+        Cow::Owned(self.skeleton_paths.iter().cloned().chain(besides).collect())
     }
 
     /// The whole of `/etc` in the vault's sandbox. `shown` is a directory of the daemon's.
@@ -149,8 +167,16 @@ impl Host {
             lend_resolver(&mut files);
         }
         files.push(EtcFile {
+            path: SHIMS.into(),
+            content: EtcContent::Host(self.shims.dir().to_owned()),
+        });
+        files.push(EtcFile {
+            path: SHIM_PROGRAM.into(),
+            content: EtcContent::Host(self.shims.program()),
+        });
+        files.push(EtcFile {
             path: "gitconfig".into(),
-            content: EtcContent::Bytes(self.git.clone()),
+            content: EtcContent::Bytes(git_config()),
         });
         files.push(EtcFile {
             path: SHOWN.into(),
@@ -208,6 +234,20 @@ impl Host {
         }
         Err(Error::LentPath { path: path.clone() })
     }
+}
+
+/// Nothing of ours, of the owner's credentials or of others is lent.
+fn lendings(config: &Config) -> Lendings {
+    let key = config.host.secret_key.as_deref().and_then(Path::parent);
+    let own = [
+        Some(config.home.as_path()),
+        Some(&config.runtime_dir),
+        config.layers.as_deref(),
+        key,
+    ];
+    let own: Vec<&Path> = own.into_iter().flatten().collect();
+    let forbidden = Forbidden::new(config.host.user_home.as_deref(), &own);
+    Lendings::new(config.home.join("lent"), forbidden)
 }
 
 /// The shell of `--shell`: never the caller's own, never a login shell.
@@ -291,21 +331,8 @@ const GIT_STAT: &str = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n";
 
 /// What git must know of views, and who commits are by; nothing else of the caller's configuration is for a
 /// sandbox to see.
-fn git_config(facts: &HostFacts) -> Vec<u8> {
-    let mut text = String::from(GIT_STAT);
-    if let (Some(name), Some(email)) = (&facts.git_name, &facts.git_email) {
-        text += &format!(
-            "[user]\n\tname = {}\n\temail = {}\n",
-            git_value(name),
-            git_value(email)
-        );
-    }
-    text.into_bytes()
-}
-
-fn git_value(text: &str) -> String {
-    let clean: String = text.chars().filter(|symbol| !symbol.is_control()).collect();
-    format!("\"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+fn git_config() -> Vec<u8> {
+    format!("{GIT_STAT}[include]\n\tpath = /etc/{SHIMS}/{GIT_USER}\n").into_bytes()
 }
 
 #[cfg(test)]

@@ -166,11 +166,12 @@ pub(crate) fn root_of(
     cache: &mut HashCache,
     terms: &Terms<'_>,
 ) -> Result<avfs_view::Committed, avfs_view::Error> {
+    let skeleton = runtime.inner.host.skeleton_paths(layer.record().used_by);
     let input = CommitInput {
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,
         last_commit: layer.record().last_commit,
-        skeleton: runtime.inner.host.skeleton_paths(layer.record().used_by),
+        skeleton: &skeleton,
         own_work: own_work(layer, terms.staging),
         owner: STORED_OWNER,
         writers: terms.writers,

@@ -3,6 +3,8 @@
 use avfs_sandbox::Network;
 use serde::{Deserialize, Serialize};
 
+use crate::live::lending::LendKey;
+
 /// Whether a command may change the vault.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,8 @@ pub(crate) struct Shape {
     pub network: Network,
     pub driver: Driver,
     pub tmp: Tmp,
+    /// What the vault lends besides.
+    pub lent: LendKey,
 }
 
 /// Which `/tmp` a sandbox has.
@@ -52,11 +56,12 @@ pub(crate) enum Tmp {
 }
 
 impl Shape {
-    pub fn new(network: Network, driver: Driver) -> Shape {
+    pub fn new(network: Network, driver: Driver, lent: LendKey) -> Shape {
         Shape {
             network,
             driver,
             tmp: Tmp::OfVault,
+            lent,
         }
     }
 

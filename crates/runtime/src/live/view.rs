@@ -4,14 +4,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avfs_sandbox::{Confinement, OverlayPlan, SandboxPlan};
+use avfs_sandbox::{Confinement, Lent, OverlayPlan, SandboxPlan};
 use avfs_vault::{NewVersion, Trees, Vault, VaultId};
 use avfs_view::{HashCache, Layer, Retired};
 use rustix::fs::{Mode, OFlags};
 
 use crate::live::disk_watch::DiskWatch;
 use crate::live::engine::Engine;
+use crate::live::host::Host;
 use crate::live::layer_commit::make_ready;
+use crate::live::lending::LendKey;
 use crate::live::network::LiveNetwork;
 use crate::live::recover::Stranded;
 use crate::live::shape::{Access, Driver, Shape, Tmp};
@@ -176,15 +178,16 @@ fn open_by(
         entries,
     } = Beginning::of(runtime, &engine, &vault, near)?;
     let shown = inner.networks.trust_beside(&layer)?;
+    let (lowers, lent) = borrowed(&inner.host, base.shown.clone(), shape.lent)?;
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
-            lowers: vec![base.shown.clone(), inner.host.skeleton()?],
+            lowers,
             upper: layer.upper_path(),
             work: layer.work_path(),
         },
         scratch: scratch_of(runtime, vault.id, &layer, shape.tmp)?,
-        lent: inner.host.lent.clone(),
+        lent,
         etc: inner.host.etc(&vault.name, shape.network, &shown),
         readonly: access == Access::ReadOnly,
         network: shape.network,
@@ -220,6 +223,14 @@ fn open_by(
             Err(error)
         }
     }
+}
+
+/// The lower directories over which a vault is shown, and what is mounted on them.
+fn borrowed(host: &Host, shown: PathBuf, key: LendKey) -> Result<(Vec<PathBuf>, Vec<Lent>)> {
+    let lending = host.lendings.prepare(key)?;
+    let lowers = [Some(shown), lending.skeleton, Some(host.skeleton()?)];
+    let lent = [host.lent.as_slice(), &lending.lent].concat();
+    Ok((lowers.into_iter().flatten().collect(), lent))
 }
 
 impl LiveView {

@@ -117,6 +117,7 @@ impl Asking {
                 network: ExecNetwork::default(),
                 inspection: call.inspection.clone(),
                 network_limits: call.network_limits,
+                lent: call.lent,
                 env: call.env.clone(),
                 request,
             },

@@ -14,7 +14,7 @@ use avfs_sandbox::{
 };
 use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
-use avfs_view::LayerUse;
+use avfs_view::MountPoints;
 
 use crate::live::network::SandboxTrust;
 use crate::owners::layer_owner;
@@ -137,11 +137,15 @@ impl Host {
     }
 
     /// Directories that a view has whether or not the vault does.
-    pub fn skeleton_paths(&self, used_by: LayerUse) -> &BTreeSet<VaultPath> {
-        static NONE: BTreeSet<VaultPath> = BTreeSet::new();
-        match used_by {
-            LayerUse::Sandbox => &self.skeleton_paths,
-            LayerUse::Host => &NONE,
+    pub fn skeleton_paths(&self) -> &BTreeSet<VaultPath> {
+        &self.skeleton_paths
+    }
+
+    /// What a mount has for the commands beside it.
+    pub fn mount_points_of_views(&self) -> MountPoints {
+        MountPoints {
+            mounted: self.mount_points.clone(),
+            others: &self.skeleton_paths - &self.mount_points,
         }
     }
 

@@ -170,7 +170,7 @@ pub(crate) fn root_of(
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,
         last_commit: layer.record().last_commit,
-        skeleton: runtime.inner.host.skeleton_paths(layer.record().used_by),
+        skeleton: runtime.inner.host.skeleton_paths(),
         own_work: own_work(layer, terms.staging),
         owner: STORED_OWNER,
         writers: terms.writers,

@@ -2,6 +2,7 @@
 //! view, `engine.rs` the processes that serve all of them.
 
 pub(crate) mod admission;
+mod beside;
 mod descriptors;
 pub(crate) mod disk_watch;
 pub(crate) mod engine;

@@ -31,22 +31,22 @@ qall!
 /// Reads what the editor saved, writes results, and scans the files before and after.
 const TEST: &str = r#"
 set -e
-scan() { find /work -type f -exec sha256sum {} + 2>/dev/null | sort; }
+scan() { find /project -type f -exec sha256sum {} + 2>/dev/null | sort; }
 scan > /tmp/before || true
 tries=0
 # The editor may be in the middle of its next save.
-until [ "$(wc -l < /work/doc.txt 2>/dev/null || echo 0)" -gt "$SAVED" ]; do
+until [ "$(wc -l < /project/doc.txt 2>/dev/null || echo 0)" -gt "$SAVED" ]; do
   tries=$((tries + 1)); [ $tries -lt 2000 ] || { echo "line $SAVED is not seen" >&2; exit 9; }
 done
-mkdir -p /work/runs; echo "$ROUND" > "/work/runs/$ROUND"; echo "$ROUND" >> /work/results
-rm -f "/work/runs/$((ROUND - 1))"
+mkdir -p /project/runs; echo "$ROUND" > "/project/runs/$ROUND"; echo "$ROUND" >> /project/results
+rm -f "/project/runs/$((ROUND - 1))"
 scan > /tmp/after || true
 comm -3 /tmp/before /tmp/after | awk '{print $2}' | sort -u
 "#;
 
 /// Whether a path is the editor's: the document, its backup, and the name by which vim tries the directory.
 fn is_of_editor(path: &str) -> bool {
-    let name = path.strip_prefix("/work/").unwrap_or_default();
+    let name = path.strip_prefix("/project/").unwrap_or_default();
     name.starts_with("doc.txt") || (!name.is_empty() && name.bytes().all(|it| it.is_ascii_digit()))
 }
 
@@ -76,15 +76,15 @@ fn an_editor_and_a_loop_of_tests_lose_nothing() {
 fn side_by_side(scene: &Scene, length: Duration) {
     let home = &scene.home;
     scene.mount();
-    scene.host("mkdir $M/work; echo title > $M/work/doc.txt; chmod 777 $M/..");
+    scene.host("mkdir $M/project; echo title > $M/project/doc.txt; chmod 777 $M/..");
     let [script, stop, note] = ["edit.vim", "stop", "saved"].map(|name| home.path().join(name));
     std::fs::write(&script, EDIT).unwrap();
     let mut editor = home.host_command("vim");
     let editor = editor.args(["-u", "NONE", "-es", "-S", text(&script)]);
-    let editor = editor.arg(scene.dir().join("work/doc.txt"));
+    let editor = editor.arg(scene.dir().join("project/doc.txt"));
     let editor = editor.env("STOP", &stop).env("SAVED", &note);
     let mut editor = editor.stdin(Stdio::null()).spawn().expect("vim runs");
-    let inode = || scene.host("stat -c %i $M/work/doc.txt 2>/dev/null || true");
+    let inode = || scene.host("stat -c %i $M/project/doc.txt 2>/dev/null || true");
     let first = inode();
     assert!(wait_for(SOON, || saved(&note) >= 3), "{scene}");
     assert!(
@@ -110,16 +110,16 @@ fn side_by_side(scene: &Scene, length: Duration) {
         assert_eq!(found, results, "{scene}");
     };
     check(
-        scene.host("cat $M/work/doc.txt"),
-        scene.host("cat $M/work/results"),
+        scene.host("cat $M/project/doc.txt"),
+        scene.host("cat $M/project/results"),
     );
-    let seen = scene.host("cd $M/work; find . -type f -exec sha256sum {} + | sort");
+    let seen = scene.host("cd $M/project; find . -type f -exec sha256sum {} + | sort");
     home.ok(&["unmount"]);
     check(
-        home.ok(&["cat", "/work/doc.txt"]),
-        home.ok(&["cat", "/work/results"]),
+        home.ok(&["cat", "/project/doc.txt"]),
+        home.ok(&["cat", "/project/results"]),
     );
-    let stored = home.shell("cd /work; find . -type f -exec sha256sum {} + | sort");
+    let stored = home.shell("cd /project; find . -type f -exec sha256sum {} + | sort");
     assert_eq!(stored["result"]["stdout"], seen, "{scene}");
     assert!(
         edits > rounds,
@@ -150,8 +150,8 @@ fn run_tests(scene: &Scene, round: u64, saved: u64) {
     let mut expected = of_command(&scanned);
     if round == 1 {
         // A directory has no content to scan.
-        expected.insert("/work/runs".to_owned());
+        expected.insert("/project/runs".to_owned());
     }
     assert_eq!(of_command(&reported), expected, "{scene}: round {round}");
-    assert!(expected.contains("/work/results"), "{scene}: {result}");
+    assert!(expected.contains("/project/results"), "{scene}: {result}");
 }

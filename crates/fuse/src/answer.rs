@@ -127,9 +127,10 @@ fn setattr<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<u
         gid: has(valid::GID).then_some(asked.gid),
         size: has(valid::SIZE).then_some(asked.size),
         times: has(valid::ATIME | valid::MTIME).then_some(times),
+        kill_privileges: has(valid::KILL_PRIVILEGES),
     };
     let handle = has(valid::HANDLE).then_some(FileHandle(asked.handle));
-    let changed = filesystem.setattr(request.caller(), request.header.node, handle, &new);
+    let changed = filesystem.setattr(request.header.node, handle, &new);
     changed.map(attr_out)
 }
 

@@ -55,6 +55,8 @@ pub struct NewAttributes {
     pub size: Option<u64>,
     /// As `utimensat` takes them: each may be "now", or left as it is.
     pub times: Option<Timestamps>,
+    /// The caller is unprivileged and truncates: clear set-user-id and set-group-id.
+    pub kill_privileges: bool,
 }
 
 /// The result of `statfs`.
@@ -95,13 +97,7 @@ pub trait Filesystem: Send + Sync + 'static {
 
     fn getattr(&self, node: u64) -> Io<FileAttr>;
 
-    fn setattr(
-        &self,
-        caller: Caller,
-        node: u64,
-        handle: Option<FileHandle>,
-        new: &NewAttributes,
-    ) -> Io<FileAttr> {
+    fn setattr(&self, node: u64, handle: Option<FileHandle>, new: &NewAttributes) -> Io<FileAttr> {
         Err(Errno::NOSYS)
     }
 

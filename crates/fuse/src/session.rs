@@ -14,18 +14,20 @@ use crate::answer::{Answer, answer};
 use crate::filesystem::{Filesystem, Io};
 use crate::notifier::Notifier;
 use crate::request::Request;
-use crate::wire::{self, InHeader, InitIn, InitOut, OutHeader, opcode};
+use crate::wire::{self, InHeader, InitIn, InitMore, InitOut, OutHeader, opcode};
 
 /// The largest request, in pages; the kernel may lower it.
 const PAGES_MAX: u16 = 256;
 const READAHEAD_MAX: u32 = 1 << 20;
 /// Space for everything of a request but the written data.
 const ARGUMENTS_MAX: usize = 4096;
+/// There is a second half of the features (FUSE_INIT_EXT).
+const EXTENDED: u32 = 1 << 30;
 
 bitflags! {
     /// The requested features. An older kernel works without them.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct Features: u32 {
+    pub struct Features: u64 {
         const ASYNC_READ = 1 << 0;
         const BIG_WRITES = 1 << 5;
         /// READDIRPLUS …
@@ -44,6 +46,8 @@ bitflags! {
         /// The filesystem clears set-user-id and set-group-id; otherwise the kernel asks for a file's capabilities before each
         /// write.
         const HANDLE_KILLPRIV_V2 = 1 << 28;
+        /// The mount may be cloned with other ids (MOUNT_ATTR_IDMAP). From then on only requests that make a file say who asks.
+        const ALLOW_IDMAP = 1 << 40;
     }
 }
 
@@ -178,7 +182,9 @@ impl Device {
                     wire::MINOR_LEAST,
                 )));
             }
-            let terms = terms(settings, &kernel);
+            // Older kernels end here.
+            let more: InitMore = request.take().unwrap_or_default();
+            let terms = terms(settings, &kernel, &more);
             return Ok(self.send(unique, 0, terms.as_bytes())?);
         }
     }
@@ -204,12 +210,21 @@ impl Device {
     }
 }
 
-fn terms(settings: &Settings, kernel: &InitIn) -> InitOut {
+fn terms(settings: &Settings, kernel: &InitIn, more: &InitMore) -> InitOut {
+    // Without this flag the second half means nothing, to either side.
+    let high = match kernel.flags & EXTENDED {
+        0 => 0,
+        _ => u64::from(more.flags2) << 32,
+    };
+    let agreed = settings.features.bits() & (high | u64::from(kernel.flags));
+    let flags2 = (agreed >> 32) as u32;
+    let extended = if flags2 == 0 { 0 } else { EXTENDED };
     InitOut {
         major: wire::MAJOR,
         minor: wire::MINOR.min(kernel.minor),
         max_readahead: kernel.max_readahead.min(READAHEAD_MAX),
-        flags: settings.features.bits() & kernel.flags,
+        flags: agreed as u32 | extended,
+        flags2,
         max_background: settings.max_background,
         congestion_threshold: settings.max_background / 4 * 3,
         max_write: settings.max_write,

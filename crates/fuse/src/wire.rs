@@ -63,6 +63,7 @@ pub mod valid {
     pub const HANDLE: u32 = 1 << 6;
     pub const ATIME_NOW: u32 = 1 << 7;
     pub const MTIME_NOW: u32 = 1 << 8;
+    pub const KILL_PRIVILEGES: u32 = 1 << 11;
 }
 
 /// Flags of an open file for the kernel.
@@ -95,8 +96,9 @@ structures! {
         len: u32, opcode: u32, unique: u64, node: u64,
         uid: u32, gid: u32, pid: u32, extensions: u16, padding: u16,
     }
-    /// Later fields of newer kernels are not used.
     InitIn { major: u32, minor: u32, max_readahead: u32, flags: u32 }
+    /// What newer kernels add. Later fields are not used.
+    InitMore { flags2: u32 }
     ForgetIn { times: u64 }
     BatchForgetIn { count: u32, padding: u32 }
     ForgetOne { node: u64, times: u64 }

@@ -41,6 +41,8 @@ const EXIT_TIME: Duration = Duration::from_millis(500);
 pub(crate) struct Birth<'a> {
     pub plan: OwnedFd,
     pub control: Link,
+    /// What is `/` inside, if the plan has no overlay.
+    pub mount: Option<OwnedFd>,
     pub held: Vec<OwnedFd>,
     pub privilege: Privilege,
     /// What enforces the memory limits of commands.
@@ -82,8 +84,9 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         birth.plan.as_raw_fd(),
         birth.control.as_fd().as_raw_fd(),
     ];
+    let mount: Vec<RawFd> = birth.mount.iter().map(AsRawFd::as_raw_fd).collect();
     // SAFETY: everything else belonged to the keeper, whose values are never used again here.
-    unsafe { sys::close_all_but(&[&own[..], &held[..]].concat()) };
+    unsafe { sys::close_all_but(&[&own[..], &held[..], &mount[..]].concat()) };
     let settled = match settle(&birth, &held) {
         Ok(settled) => settled,
         Err(fault) => {
@@ -94,7 +97,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
     let (Ok(children), Ok(exits)) = (sys::child_events(), Exits::new()) else {
         sys::leave(1);
     };
-    drop(birth.plan);
+    drop((birth.plan, birth.mount));
     if !greet(
         &birth.control,
         settled.isolation,
@@ -169,14 +172,21 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         terminals,
         queues,
         hidden,
-    } = rootfs::enter(&plan, birth.privilege, birth.memory, &at)?;
+    } = rootfs::enter(
+        &plan,
+        birth.mount.as_ref(),
+        birth.privilege,
+        birth.memory,
+        &at,
+    )?;
     if birth.privilege == Privilege::Root {
-        confine::leave_root()?;
+        confine::leave_root(INNER_UID)?;
     }
     share::bound_sandbox()?;
-    // Mounted by root, overlayfs can rename every directory itself.
+    // Mounted by root, overlayfs can rename every directory itself; and so can a file system that is no overlay.
+    let by_overlay = plan.overlay.is_some() && !plan.readonly;
     let duty = Notified {
-        names: birth.privilege == Privilege::User && !plan.readonly,
+        names: birth.privilege == Privilege::User && by_overlay,
         memory: birth.memory == Mechanism::Poll,
     };
     let staging = Staging::new(hidden, &plan.staging).during(|| "create the staging directory")?;
@@ -201,7 +211,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
 /// For the `process` driver: mounts the view beside the host's files; only `no_new_privs` is set.
 fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settled, Fault> {
     let at = birth.keeper_dir.join(ROOT);
-    rootfs::stand_beside(plan, birth.privilege, &at)?;
+    rootfs::stand_beside(plan, birth.mount.as_ref(), birth.privilege, &at)?;
     // Landlock needs it, which keeps the signals of one exec from the others.
     rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
     let fence = Fence::new()?;

@@ -17,7 +17,7 @@ use rustix::thread::{
 };
 
 use crate::error::{During, Fault};
-use crate::plan::{INNER_UID, Privilege, SANDBOX_UID};
+use crate::plan::{Privilege, SANDBOX_UID};
 use crate::sys;
 
 const NESTED: &str = "/proc/sys/user/max_user_namespaces";
@@ -55,8 +55,8 @@ pub(crate) fn map_ids(uid: (u32, u32), gid: (u32, u32)) -> Result<(), Fault> {
     put("/proc/self/gid_map", &format!("{} {} 1", gid.0, gid.1))
 }
 
-/// Changes from host root to the sandbox user in a new user namespace.
-pub(crate) fn leave_root() -> Result<(), Fault> {
+/// Changes from host root to the sandbox user, who is `inside` in a new user namespace.
+pub(crate) fn leave_root(inside: u32) -> Result<(), Fault> {
     let (uid, gid) = (Uid::from_raw(SANDBOX_UID), Gid::from_raw(SANDBOX_UID));
     set_thread_groups(&[]).during(|| "leave root's groups")?;
     set_thread_res_gid(gid, gid, gid).during(|| "change its gid")?;
@@ -76,7 +76,7 @@ pub(crate) fn leave_root() -> Result<(), Fault> {
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.during(|| "make a user namespace")?;
     // After a change of uid a process is not dumpable and could not write its own maps.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(|| "own its /proc files")?;
-    map_ids((INNER_UID, SANDBOX_UID), (INNER_UID, SANDBOX_UID))
+    map_ids((inside, SANDBOX_UID), (inside, SANDBOX_UID))
 }
 
 /// Drops every capability but `kept`, and makes this process non-dumpable.

@@ -38,6 +38,7 @@ mod rootfs;
 mod sandbox;
 mod seccomp;
 mod share;
+mod shared_mount;
 mod standing;
 mod supervisor;
 mod sys;

@@ -158,6 +158,8 @@ fn mount_fuse_as_root(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     Ok(device)
 }
 
+pub use crate::shared_mount::clone_mount;
+
 /// Attaches a detached mount.
 pub fn attach(mount: &OwnedFd, dir: &Path) -> Result<()> {
     Ok(attach_mount(mount.as_fd(), open_mount_point(dir)?.as_fd())?)

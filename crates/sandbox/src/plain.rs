@@ -140,6 +140,10 @@ fn open(descriptors: Vec<OwnedFd>) -> std::result::Result<OwnedFd, Fault> {
         return Err(fault("read a request")(Errno::INVAL));
     };
     let plan: SandboxPlan = unseal(plan.as_fd())?;
+    let Some(overlay) = &plan.overlay else {
+        return Err(fault("show a mount")(Errno::INVAL));
+    };
+    let top = overlay.upper.clone();
     let failed = |error: Error| Fault {
         what: error.to_string(),
         errno: libc::EIO,
@@ -147,7 +151,7 @@ fn open(descriptors: Vec<OwnedFd>) -> std::result::Result<OwnedFd, Fault> {
     let (process, pidfd) = stand_in().map_err(failed)?;
     let life = copy(pidfd.as_fd()).map_err(failed)?;
     let agent = Agent {
-        top: plan.overlay.upper.clone(),
+        top,
         life,
         commands: Arc::default(),
         _held: descriptors.collect(),

@@ -39,8 +39,8 @@ impl Privilege {
 pub struct SandboxPlan {
     /// The host name inside.
     pub name: String,
-    /// The file system that becomes `/`.
-    pub overlay: OverlayPlan,
+    /// The file system that becomes `/`; without one, it is a mount that is passed with the plan.
+    pub overlay: Option<OverlayPlan>,
     /// Host directory bound read-write at `/tmp`.
     pub scratch: PathBuf,
     /// Host directories bound read-only.

@@ -26,7 +26,7 @@ use crate::network::{Owners, SocketKind};
 use crate::plan::{Confinement, ExecKey, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this detects a binary that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -50,6 +50,11 @@ pub(crate) enum Duty {
     Keep { runtime_dir: PathBuf },
     /// A trial of one feature.
     Probe(crate::probe::Trial),
+    /// Clones a mount for a sandbox with this confinement.
+    CloneMount {
+        dir: PathBuf,
+        confinement: Confinement,
+    },
 }
 
 /// Daemon to keeper.
@@ -64,8 +69,9 @@ pub(crate) enum KeeperRequest {
     },
     /// With the plan and a socket for the mount or the error.
     MountOverlay,
-    /// With the plan, the agent's socket, and what the agent holds open.
+    /// With the plan, the agent's socket, the mount if there is one, and what the agent holds open.
     OpenSandbox {
+        has_mount: bool,
         network: Network,
         confinement: Confinement,
         /// What enforces the memory limits of its commands.

@@ -25,7 +25,7 @@ use crate::mover::STAGING_IN;
 use crate::plan::{
     EtcContent, EtcFile, INNER_UID, Lent, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
-use crate::sys;
+use crate::sys::{self, MountChange};
 
 const NOSUID_NODEV: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
@@ -56,14 +56,15 @@ pub(crate) struct Root {
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
 /// The process must be alone in its mount namespace and pid 1 of its pid namespace. `memory` is what enforces the
-/// memory limits.
+/// memory limits. A plan without an overlay comes with the mount that is `/`.
 pub(crate) fn enter(
     plan: &SandboxPlan,
+    mount: Option<&OwnedFd>,
     privilege: Privilege,
     memory: Mechanism,
     at: &Path,
 ) -> Result<Entered, Fault> {
-    let root = Root::with_scratch(plan, privilege, at)?;
+    let root = Root::with_scratch(plan, mount, privilege, at)?;
     for (inside, mode, size) in [("run", "0755", "64m"), ("var/tmp", "1777", "25%")] {
         match root.memory(inside, mode, size) {
             // The vault has something else there, such as a link to /tmp, which is kept.
@@ -126,13 +127,14 @@ pub(crate) struct Entered {
     pub hidden: OwnedFd,
 }
 
-/// Mounts the overlay of `plan` at `at`, in the existing root.
+/// Mounts the view of `plan` at `at`, in the existing root.
 pub(crate) fn stand_beside(
     plan: &SandboxPlan,
+    mount: Option<&OwnedFd>,
     privilege: Privilege,
     at: &Path,
 ) -> Result<(), Fault> {
-    Root::with_scratch(plan, privilege, at)?;
+    Root::with_scratch(plan, mount, privilege, at)?;
     // The agent finds its commands in this procfs.
     let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
@@ -140,11 +142,23 @@ pub(crate) fn stand_beside(
 }
 
 impl Root {
-    /// Mounts the overlay at `at` and the vault's scratch in it, privately.
-    fn with_scratch(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<Root, Fault> {
+    /// Mounts the view at `at` and the vault's scratch in it, privately.
+    fn with_scratch(
+        plan: &SandboxPlan,
+        mount: Option<&OwnedFd>,
+        privilege: Privilege,
+        at: &Path,
+    ) -> Result<Root, Fault> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
-        let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
+        let root = match (&plan.overlay, mount) {
+            (Some(overlay), _) => Root::overlay(overlay, plan.readonly, privilege, at)?,
+            (None, Some(mount)) => Root::of(mount.as_fd(), privilege, at)?,
+            (None, None) => {
+                let (what, errno) = ("mount a view that it was not given".into(), libc::EINVAL);
+                return Err(Fault { what, errno });
+            }
+        };
         let scratch = open_directory(&plan.scratch)?;
         give(scratch.as_fd(), privilege, || {
             format!("own {:?}", plan.scratch)
@@ -165,7 +179,12 @@ impl Root {
             format!("own {:?}", plan.upper)
         })?;
         let mount = new_overlay(plan, readonly, privilege)?;
-        attach(mount.as_fd(), open_mount_point(at)?.as_fd())?;
+        Root::of(mount.as_fd(), privilege, at)
+    }
+
+    /// Attaches a mount at `at`.
+    fn of(mount: BorrowedFd<'_>, privilege: Privilege, at: &Path) -> Result<Root, Fault> {
+        attach(mount, open_mount_point(at)?.as_fd())?;
         Ok(Root {
             top: open_mount_point(at)?,
             privilege,
@@ -465,8 +484,11 @@ fn restrict(
     attributes: MountAttrFlags,
     recursive: bool,
 ) -> Result<(), Fault> {
-    sys::restrict_mount(mount, u64::from(attributes.bits()), recursive)
-        .during(|| "restrict a mount")
+    let change = MountChange {
+        set: u64::from(attributes.bits()),
+        ..MountChange::default()
+    };
+    sys::change_mount(mount, &change, recursive).during(|| "restrict a mount")
 }
 
 /// A directory below `top`, without symbolic links on the way.

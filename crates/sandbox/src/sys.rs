@@ -38,10 +38,21 @@ pub(crate) unsafe fn fork(flags: c_int) -> Result<Forked, Errno> {
     Ok(Forked::Parent { pid, pidfd })
 }
 
-/// Turns mount attributes (MOUNT_ATTR_*) on for a mount, and for those below it if `recursive`.
-pub(crate) fn restrict_mount(
+/// A change of a mount (mount_setattr).
+#[derive(Default)]
+pub(crate) struct MountChange<'a> {
+    /// Attributes (MOUNT_ATTR_*) that are turned on.
+    pub set: u64,
+    /// Whether mounts below it stop showing in other namespaces, and theirs in it.
+    pub private: bool,
+    /// The user namespace of MOUNT_ATTR_IDMAP.
+    pub users: Option<BorrowedFd<'a>>,
+}
+
+/// Changes a mount, and those below it if `recursive`.
+pub(crate) fn change_mount(
     mount: BorrowedFd<'_>,
-    attributes: u64,
+    change: &MountChange<'_>,
     recursive: bool,
 ) -> Result<(), Errno> {
     #[repr(C)]
@@ -52,10 +63,14 @@ pub(crate) fn restrict_mount(
         userns: u64,
     }
     let change = MountAttr {
-        set: attributes,
+        set: change.set,
         clear: 0,
-        propagation: 0,
-        userns: 0,
+        propagation: if change.private { libc::MS_PRIVATE } else { 0 },
+        userns: match change.users {
+            // Descriptors are never negative.
+            Some(users) => users.as_raw_fd() as u64,
+            None => 0,
+        },
     };
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the path is an empty C string and the struct is passed with its own size.

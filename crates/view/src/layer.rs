@@ -323,9 +323,16 @@ impl Layer {
     }
 
     /// Makes a directory for files that are shown to commands beside the view, and that only the daemon writes. It goes with the
-    /// layer. A layer has one sandbox, so nobody has made it before.
+    /// layer.
     pub fn make_shown(&self) -> Result<PathBuf> {
         let path = self.path.join(SHOWN);
+        // Of the sandbox before it: a mount has one after the other in its layer.
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(at(&path)(error));
+            }
+            _ => {}
+        }
         make_directory(&path, 0o755).map_err(at(&path))?;
         Ok(path)
     }

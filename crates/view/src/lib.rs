@@ -23,7 +23,7 @@ pub use commit::{
 pub use error::{Error, Result};
 pub use layer::{Found, Layer, LayerRecord, LayerUse, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
-pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
+pub use readwrite::{Access, MountPoints, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use remove::remove_contents;
 pub use scan::{MarkNames, UpperEntry, UpperKind};
 #[cfg(feature = "testing")]

@@ -13,7 +13,7 @@ use crate::wire::{
     UncommittedItem, to_text,
 };
 use avfs_runtime::{
-    Access, Captured, Categories, Control, Decision, ExecCommand, ExecOptions, ExecReport,
+    Access, Captured, Categories, Control, Decision, ExecCommand, ExecId, ExecOptions, ExecReport,
     ExecRequest, ExecStatus, Limit, Select, Stdin, Timings, Uncommitted, VaultPath, WindowSize,
 };
 use std::sync::Arc;
@@ -221,9 +221,15 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         }),
         leftovers: report.leftovers,
         retried: retried::words(report.retried),
-        shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
+        shared_with: shared_with(&report.shared_with, report.shared_with_mount),
         timings: timings(report.timings),
     }
+}
+
+/// Whose changes may be among those of a command.
+fn shared_with(execs: &[ExecId], mount: bool) -> Vec<String> {
+    let mount = mount.then(|| Envelope::SHARED_WITH_MOUNT.to_owned());
+    execs.iter().map(ToString::to_string).chain(mount).collect()
 }
 
 fn state(ended: &Ended) -> &'static str {

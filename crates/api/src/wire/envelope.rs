@@ -28,6 +28,8 @@ impl Envelope {
     pub const SCHEMA_VERSION: u32 = super::SCHEMA_VERSION;
     /// The word by which it is known.
     pub const KIND: &str = "proxy_exec_result";
+    /// What `shared_with` calls the programs of the host in a mount of the vault.
+    pub const SHARED_WITH_MOUNT: &str = "mount";
 }
 
 /// The request, with every default filled in.
@@ -260,7 +262,7 @@ pub struct EnvelopeResult {
     /// Processes that were still running at the command's end and were ended: by SIGTERM, and two seconds later by SIGKILL. A
     /// job goes on: `avfs job start`.
     pub leftovers: u32,
-    /// Execs that ran in the same vault meanwhile; their changes may be among these.
+    /// Execs that ran in the same vault meanwhile, and `mount` if it was mounted read-write; their changes may be among these.
     pub shared_with: Vec<String>,
     /// What was retried because a process of avfs had died.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

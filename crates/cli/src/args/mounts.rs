@@ -37,7 +37,7 @@ pub struct MountArgs {
     /// Let other users of this host use it, as file modes allow
     #[arg(long)]
     pub allow_other: bool,
-    /// What serves it [default: overlay as root, else fuse]
+    /// What serves it [default: fuse, beside which commands can run]
     #[arg(long, conflicts_with_all = ["readonly", "at"])]
     pub driver: Option<MountDriverName>,
 }

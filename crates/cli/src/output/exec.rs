@@ -201,8 +201,15 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
         ));
     }
     asides.extend(retried_line(result.retried.iter().copied()));
-    if !result.shared_with.is_empty() {
-        let others = count(result.shared_with.len() as u64, "other command");
+    let (mounts, execs): (Vec<_>, Vec<_>) = result
+        .shared_with
+        .iter()
+        .partition(|other| *other == Envelope::SHARED_WITH_MOUNT);
+    if !mounts.is_empty() {
+        asides.push("the vault is mounted; changes may come from there".to_owned());
+    }
+    if !execs.is_empty() {
+        let others = count(execs.len() as u64, "other command");
         asides.push(format!(
             "{others} ran in this vault at the same time; changes may be theirs"
         ));

@@ -78,14 +78,8 @@ impl Filesystem for Echo {
         Ok(attr(node))
     }
 
-    fn setattr(
-        &self,
-        caller: Caller,
-        node: u64,
-        handle: Option<FileHandle>,
-        new: &NewAttributes,
-    ) -> Io<FileAttr> {
-        self.note(format!("{caller:?} {handle:?} {new:?}"));
+    fn setattr(&self, node: u64, handle: Option<FileHandle>, new: &NewAttributes) -> Io<FileAttr> {
+        self.note(format!("{handle:?} {new:?}"));
         Ok(attr(node))
     }
 

@@ -25,12 +25,16 @@ struct Kernel(OwnedFd);
 impl Kernel {
     /// A device that has a first question.
     fn with_init(init: InitIn) -> (Kernel, OwnedFd) {
+        let (kernel, fuse) = Kernel::unasked();
+        kernel.say(&message(opcode::INIT, 0, &[init.as_bytes(), &[0; 48]]));
+        (kernel, fuse)
+    }
+
+    fn unasked() -> (Kernel, OwnedFd) {
         let flags = SocketFlags::CLOEXEC;
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
         let (kernel, fuse) = pair.unwrap();
-        let kernel = Kernel(kernel);
-        kernel.say(&message(opcode::INIT, 0, &[init.as_bytes(), &[0; 48]]));
-        (kernel, fuse)
+        (Kernel(kernel), fuse)
     }
 
     fn say(&self, message: &[u8]) {
@@ -52,7 +56,7 @@ fn init(major: u32, minor: u32) -> InitIn {
         major,
         minor,
         max_readahead: 128 << 10,
-        flags: Features::READDIRPLUS.bits() | 1 << 30,
+        flags: Features::READDIRPLUS.bits() as u32 | 1 << 30,
     }
 }
 
@@ -64,12 +68,42 @@ fn only_what_both_sides_know_is_agreed_on() {
     assert_eq!((header.error, header.unique), (0, 42));
     let terms: InitOut = read_as(&terms);
     assert_eq!((terms.major, terms.minor), (7, 34));
-    assert_eq!(terms.flags, Features::READDIRPLUS.bits());
+    assert_eq!(u64::from(terms.flags), Features::READDIRPLUS.bits());
+    assert_eq!(terms.flags2, 0);
     assert_eq!(
         (terms.max_readahead, terms.max_write),
         (128 << 10, 64 << 10)
     );
     assert!(session.is_alive());
+}
+
+#[test]
+fn the_second_half_of_the_features_counts_only_with_its_flag() {
+    const EXTENDED: u32 = 1 << 30;
+    let settings = Settings {
+        features: SETTINGS.features.union(Features::ALLOW_IDMAP),
+        ..SETTINGS
+    };
+    let second = (Features::ALLOW_IDMAP.bits() >> 32) as u32;
+    for (flags, more, agreed) in [
+        (EXTENDED, &[second][..], second),
+        (EXTENDED, &[!second], 0),
+        (0, &[second], 0),
+        // Kernels before the second half.
+        (EXTENDED, &[], 0),
+    ] {
+        let more: Vec<u8> = more.iter().flat_map(|half| half.to_ne_bytes()).collect();
+        let asked = InitIn {
+            flags,
+            ..init(7, 40)
+        };
+        let (kernel, fuse) = Kernel::unasked();
+        kernel.say(&message(opcode::INIT, 0, &[asked.as_bytes(), &more]));
+        Session::serve(fuse, Echo::default(), settings).unwrap();
+        let terms: InitOut = read_as(&kernel.hear().1);
+        assert_eq!(terms.flags2, agreed);
+        assert_eq!(terms.flags & EXTENDED != 0, agreed != 0);
+    }
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use super::finding::{Finding, NamedPath};
 use super::state::Judge;
 use crate::programs::{
-    self, Category, Effects, Stdin, Unwrapped, changes_later_words, code_on_stdin,
-    embedded_commands, evaluates, host_path, host_paths_in, is_known, normalise, path_arguments,
-    unwrap_command,
+    self, Category, DRY_RUN, Effects, Stdin, Unwrapped, changes_later_words, code_on_stdin,
+    embedded_commands, evaluates, host_path, host_paths_in, is_dry_run, is_known, normalise,
+    path_arguments, unwrap_command,
 };
 use crate::shell::{UNKNOWN, Word, command_text, word_text};
 
@@ -126,6 +126,10 @@ impl Judge {
         }
         if matches!(name, "." | "source") && arguments.iter().any(is_stream) {
             found.mark_any_command();
+        }
+        if is_dry_run(name, arguments) {
+            let real = std::mem::replace(&mut effects.categories, DRY_RUN.into_iter().collect());
+            found.without_dry_run.extend(real.iter());
         }
         self.add_effects(effects, found);
         self.check_path_arguments(&path_arguments(name, arguments), found);

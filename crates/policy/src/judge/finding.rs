@@ -19,6 +19,8 @@ pub(crate) struct Finding {
     /// Something in the request changes what its words mean.
     pub altered: bool,
     pub categories: Categories,
+    /// What it also is, unless its words certainly mean the dry run that they say.
+    pub without_dry_run: Categories,
     pub unparseable: bool,
     /// The program's name is known only at run time.
     pub dynamic: bool,
@@ -41,6 +43,14 @@ pub(crate) struct NamedPath {
 }
 
 impl Finding {
+    /// A dry run counts only where the command certainly is what its words say.
+    pub fn settle_dry_run(&mut self) {
+        let real = std::mem::take(&mut self.without_dry_run);
+        if self.altered || self.dynamic || self.any_command || self.outside_system {
+            self.categories.extend(real.iter());
+        }
+    }
+
     pub fn about(text: &str) -> Finding {
         Finding {
             text: text.trim().to_owned(),

@@ -128,6 +128,9 @@ impl Judge {
                 finding.altered = true;
             }
         }
+        for finding in &mut self.findings {
+            finding.settle_dry_run();
+        }
         self
     }
 

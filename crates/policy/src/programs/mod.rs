@@ -4,6 +4,7 @@ mod builtins;
 mod category;
 mod code;
 mod commands;
+mod dry_run;
 mod embedded;
 mod git;
 mod options;
@@ -22,6 +23,7 @@ pub(crate) use commands::{
     Effects, classify, is_known, is_program_directory, may_hold_commands, names_like,
     path_arguments,
 };
+pub(crate) use dry_run::{DRY_RUN, is_dry_run};
 pub(crate) use embedded::{commands_in, embedded_commands};
 pub(crate) use paths::{HOME, host_path, host_paths_in, normalise};
 pub(crate) use stdin::Stdin;

@@ -153,6 +153,7 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Effects> {
     Some(
         if remote_commit
             || listed(tool.publishing, subcommand)
+            || possible_subcommands(args).any(|word| listed(tool.publishing, word))
             || args.iter().any(unknown_subcommand)
         {
             Effects::of(&[Publishing, Networked])
@@ -188,6 +189,18 @@ fn subcommand(args: &[Word]) -> Option<&str> {
         }
     }
     Some("-")
+}
+
+/// The words that may be the subcommand: an option before it may take the next word as its value.
+fn possible_subcommands(args: &[Word]) -> impl Iterator<Item = &str> {
+    let is_option = |word: &Word| word.text.starts_with(['-', '+']);
+    let last = (0..args.len()).find(|&at| {
+        let follows_option = at > 0 && args[at - 1].text.starts_with('-');
+        !is_option(&args[at]) && !follows_option
+    });
+    let until = last.map_or(args.len(), |last| last + 1);
+    let words = args[..until].iter().filter(move |word| !is_option(word));
+    words.map(|word| word.text.as_str())
 }
 
 /// `gh` and `glab`: reading is networked, everything else publishes.

@@ -5,6 +5,7 @@ mod bash_calls;
 mod bash_writes;
 mod deep;
 mod disguises;
+mod dry_runs;
 mod embedded;
 mod everyday;
 mod fragments;

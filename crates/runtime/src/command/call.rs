@@ -164,6 +164,7 @@ impl Call {
             fork: None,
             leftovers: 0,
             shared_with: Vec::new(),
+            shared_with_mount: false,
             retried: Vec::new(),
             approval: None,
             approver_set_up: false,

@@ -477,6 +477,7 @@ impl Committed {
             attempts: ran.attempts,
             masked: ran.masked,
             shared_with: outcome.shared_with,
+            shared_with_mount: outcome.with_mount,
             stdout: ran.stdout,
             stderr: ran.stderr,
             held: ran.held,

@@ -89,6 +89,9 @@ pub struct ExecReport {
     /// Execs that ran in the same vault meanwhile: their changes may be among these.
     #[serde(with = "stored::texts")]
     pub shared_with: Vec<ExecId>,
+    /// Whether the vault was mounted: changes of host programs may be among these.
+    #[serde(default)]
+    pub shared_with_mount: bool,
     /// What was tried again because a process of ours had died.
     pub retried: Vec<Retried>,
     /// What somebody was asked, if the command needs approval.

@@ -114,10 +114,15 @@ pub enum Error {
     #[error("vault {vault} is mounted at {dir}", dir = dir.display())]
     Mounted { vault: String, dir: PathBuf },
     #[error(
-        "commands cannot run in vault {vault} while it is mounted at {dir}: a vault has one writable view at a time",
+        "commands cannot run in vault {vault} beside its mount at {dir}, which overlayfs serves: it gives one user's files to no other",
         dir = dir.display()
     )]
     MountedBesideCommands { vault: String, dir: PathBuf },
+    #[error(
+        "a command that was approved has its vault to itself, and vault {vault} is mounted at {dir}",
+        dir = dir.display()
+    )]
+    MountedNotAlone { vault: String, dir: PathBuf },
     #[error("vault {vault} is already mounted at {dir}", dir = dir.display())]
     AlreadyMounted { vault: String, dir: PathBuf },
     #[error("something is already mounted at {dir}", dir = dir.display())]
@@ -228,6 +233,7 @@ impl Error {
             | Error::MovedWhileTried { .. }
             | Error::Mounted { .. }
             | Error::MountedBesideCommands { .. }
+            | Error::MountedNotAlone { .. }
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
             | Error::ConditionFailed { .. }
@@ -325,12 +331,14 @@ impl Error {
     fn place_hint(&self) -> Option<String> {
         Some(match self {
             Error::ConditionFailed { .. } => "read it again, and decide anew".into(),
-            Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
+            Error::Mounted { dir, .. }
+            | Error::AlreadyMounted { dir, .. }
+            | Error::MountedNotAlone { dir, .. } => {
                 format!("`avfs unmount {}` takes it away", dir.display())
             }
             Error::MountedBesideCommands { dir, .. } => format!(
-                "run `avfs unmount {}` first, or `avfs exec --fork --keep-on-success -- …`, which works in a fork",
-                dir.display()
+                "run `avfs unmount {dir}`, and `avfs mount --driver fuse {dir}`; or `avfs exec --fork --keep-on-success -- …`, which works in a fork",
+                dir = dir.display()
             ),
             Error::DirTaken { dir } => {
                 let dir = dir.display();

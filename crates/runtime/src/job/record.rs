@@ -386,6 +386,7 @@ mod tests {
             }),
             leftovers: 6,
             shared_with: vec![ExecId::new(), ExecId::new()],
+            shared_with_mount: true,
             retried: vec![Retried::Keeper, Retried::Writer],
             approval: Some(ApprovalReport::Used(ApprovalId::new())),
             approver_set_up: true,

@@ -14,7 +14,7 @@ use avfs_sandbox::toolchain::{SHIM_PROGRAM, SHIMS, survey};
 use avfs_sandbox::{EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent};
 use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
-use avfs_view::LayerUse;
+use avfs_view::MountPoints;
 
 use crate::live::authorities::SHOWN;
 use crate::live::git_user::{GIT_USER, GitIdentity};
@@ -147,10 +147,7 @@ impl Host {
     }
 
     /// Directories that a view has whether or not the vault does.
-    pub fn skeleton_paths(&self, used_by: LayerUse) -> Cow<'_, BTreeSet<VaultPath>> {
-        if used_by == LayerUse::Host {
-            return Cow::default();
-        }
+    pub fn skeleton_paths(&self) -> Cow<'_, BTreeSet<VaultPath>> {
         let besides = self.lendings.mount_points();
         if besides.is_empty() {
             return Cow::Borrowed(&self.skeleton_paths);
@@ -158,6 +155,14 @@ impl Host {
         let besides = besides.iter().map(|path| path.as_os_str().as_bytes());
         let besides = besides.filter_map(|path| VaultPath::parse(path).ok());
         Cow::Owned(self.skeleton_paths.iter().cloned().chain(besides).collect())
+    }
+
+    /// What a mount has for the commands beside it.
+    pub fn mount_points_of_views(&self) -> MountPoints {
+        MountPoints {
+            mounted: self.mount_points.clone(),
+            others: &self.skeleton_paths - &self.mount_points,
+        }
     }
 
     /// The whole of `/etc` in the vault's sandbox. `shown` is a directory of the daemon's.

@@ -166,7 +166,7 @@ pub(crate) fn root_of(
     cache: &mut HashCache,
     terms: &Terms<'_>,
 ) -> Result<avfs_view::Committed, avfs_view::Error> {
-    let skeleton = runtime.inner.host.skeleton_paths(layer.record().used_by);
+    let skeleton = runtime.inner.host.skeleton_paths();
     let input = CommitInput {
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,

@@ -218,6 +218,12 @@ impl Lendings {
         })
     }
 
+    /// One of the directories of a list; none if it is empty.
+    pub fn first_of(&self, key: LendKey) -> Option<PathBuf> {
+        let list = lock(&self.lists)[key.0].clone();
+        list.paths().next().map(Path::to_owned)
+    }
+
     fn clear(&self) -> Result<()> {
         let mut cleared = lock(&self.cleared);
         if !*cleared {

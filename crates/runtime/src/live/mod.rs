@@ -3,6 +3,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod authorities;
+mod beside;
 mod descriptors;
 pub(crate) mod disk_watch;
 pub(crate) mod engine;

@@ -396,7 +396,7 @@ fn driver(asked: Option<MountDriver>) -> Result<MountDriver> {
             reason: "only root can put an overlay where all programs see it; use fuse".into(),
         }),
         Some(driver) => Ok(driver),
-        None if root => Ok(MountDriver::Overlay),
+        // Commands can run beside it.
         None => Ok(MountDriver::Fuse),
     }
 }

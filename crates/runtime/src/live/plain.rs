@@ -101,7 +101,7 @@ pub(crate) mod onhost {
     use std::os::unix::fs::{MetadataExt, symlink};
     use std::path::Path;
 
-    use avfs_sandbox::{Error, Fault, Result};
+    use avfs_sandbox::{Confinement, Error, Fault, Result};
 
     pub use avfs_sandbox::onhost::{Audience, InUse, MountAccess};
 
@@ -125,6 +125,11 @@ pub(crate) mod onhost {
     pub fn mount_fuse(dir: &Path, _: MountAccess, _: Audience) -> Result<OwnedFd> {
         let no = std::io::Error::from_raw_os_error(libc::ENOSYS);
         Err(failed(&format!("mount {}", dir.display()), &no))
+    }
+
+    pub fn clone_mount(_: &Path, dir: &Path, _: Confinement) -> Result<OwnedFd> {
+        let no = std::io::Error::from_raw_os_error(libc::ENOSYS);
+        Err(failed(&format!("clone {}", dir.display()), &no))
     }
 
     pub fn attach(mount: &OwnedFd, dir: &Path) -> Result<()> {

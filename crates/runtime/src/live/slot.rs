@@ -92,6 +92,8 @@ struct RunningExec {
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
     sharing: Sharing,
+    /// Whether the vault was mounted.
+    with_mount: bool,
     /// In what kind of sandbox.
     shape: Shape,
 }
@@ -276,6 +278,10 @@ impl Slot {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
+        if state.running.is_empty() && state.used.elapsed() >= idle {
+            // A mount stays; the sandbox in it need not.
+            state.live.as_mut().and_then(|live| live.beside.take());
+        }
         if state.is_in_use() {
             return;
         }

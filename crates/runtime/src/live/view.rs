@@ -1,19 +1,18 @@
 //! One view of a vault: how it is opened, committed and given up.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use avfs_sandbox::{Confinement, Lent, OverlayPlan, SandboxPlan};
+use avfs_sandbox::{Confinement, OverlayPlan, SandboxPlan};
 use avfs_vault::{NewVersion, Trees, Vault, VaultId};
 use avfs_view::{HashCache, Layer, Retired};
 use rustix::fs::{Mode, OFlags};
 
+use crate::live::beside::Beside;
 use crate::live::disk_watch::DiskWatch;
 use crate::live::engine::Engine;
-use crate::live::host::Host;
 use crate::live::layer_commit::make_ready;
-use crate::live::lending::LendKey;
 use crate::live::network::LiveNetwork;
 use crate::live::recover::Stranded;
 use crate::live::shape::{Access, Driver, Shape, Tmp};
@@ -34,6 +33,8 @@ const MOST_BYTES_TO_CATCH_UP: u64 = 1 << 20;
 
 /// Fields go in this order: the sandbox ends before the lens stops showing what it stands on.
 pub(crate) struct LiveView {
+    /// The sandbox of commands in a mount.
+    pub beside: Option<Beside>,
     pub backend: ViewBackend,
     /// None if its sandbox has the host's network, and for a mount.
     pub network: Option<Arc<LiveNetwork>>,
@@ -57,10 +58,14 @@ pub(crate) struct LiveView {
 impl LiveView {
     /// What a command needs to know of it.
     pub fn inside(&self) -> Result<Inside> {
+        let (network, shape) = match &self.beside {
+            Some(beside) => (&beside.network, beside.shape),
+            None => (&self.network, self.shape),
+        };
         Ok(Inside {
-            sandbox: self.backend.sandbox()?,
-            network: self.network.clone(),
-            root: match self.shape.driver {
+            sandbox: self.sandbox()?,
+            network: network.clone(),
+            root: match shape.driver {
                 Driver::Namespace => PathBuf::from("/"),
                 Driver::Process => self.engine.keeper.view_of_unconfined(),
             },
@@ -156,6 +161,35 @@ pub(crate) fn open(
     open_by(runtime, runtime.engine()?, vault, shape, access, near)
 }
 
+/// The sandbox of a view, without its `/`.
+pub(crate) fn sandbox_plan(
+    runtime: &Runtime,
+    vault: &Vault,
+    (shape, access): (Shape, Access),
+    layer: &Layer,
+    shown: &Path,
+) -> Result<SandboxPlan> {
+    let host = &runtime.inner.host;
+    Ok(SandboxPlan {
+        name: vault.name.to_string(),
+        overlay: None,
+        scratch: scratch_of(runtime, vault.id, layer, shape.tmp)?,
+        lent: host.lent.clone(),
+        etc: host.etc(&vault.name, shape.network, shown),
+        readonly: access == Access::ReadOnly,
+        network: shape.network,
+        confinement: confinement(shape),
+        staging: layer.token().unwrap_or_default().to_owned(),
+    })
+}
+
+pub(crate) fn confinement(shape: Shape) -> Confinement {
+    match shape.driver {
+        Driver::Namespace => Confinement::Full,
+        Driver::Process => Confinement::ViewOnly,
+    }
+}
+
 fn open_by(
     runtime: &Runtime,
     engine: Arc<Engine>,
@@ -178,25 +212,22 @@ fn open_by(
         entries,
     } = Beginning::of(runtime, &engine, &vault, near)?;
     let shown = inner.networks.trust_beside(&layer)?;
-    let (lowers, lent) = borrowed(&inner.host, base.shown.clone(), shape.lent)?;
-    let plan = SandboxPlan {
-        name: vault.name.to_string(),
-        overlay: OverlayPlan {
-            lowers,
-            upper: layer.upper_path(),
-            work: layer.work_path(),
-        },
-        scratch: scratch_of(runtime, vault.id, &layer, shape.tmp)?,
-        lent,
-        etc: inner.host.etc(&vault.name, shape.network, &shown),
-        readonly: access == Access::ReadOnly,
-        network: shape.network,
-        confinement: match shape.driver {
-            Driver::Namespace => Confinement::Full,
-            Driver::Process => Confinement::ViewOnly,
-        },
-        staging: layer.token().unwrap_or_default().to_owned(),
+    let lending = inner.host.lendings.prepare(shape.lent)?;
+    let lowers = [
+        Some(base.shown.clone()),
+        lending.skeleton,
+        Some(inner.host.skeleton()?),
+    ];
+    let overlay = OverlayPlan {
+        lowers: lowers.into_iter().flatten().collect(),
+        upper: layer.upper_path(),
+        work: layer.work_path(),
     };
+    let mut plan = SandboxPlan {
+        overlay: Some(overlay),
+        ..sandbox_plan(runtime, &vault, (shape, access), &layer, &shown)?
+    };
+    plan.lent.extend(lending.lent);
     let sandbox = engine.keeper.open_sandbox(&plan, vec![layer.hold()?]);
     let served = sandbox.map_err(Error::from).and_then(|sandbox| {
         let sandbox = Arc::new(sandbox);
@@ -205,6 +236,7 @@ fn open_by(
     });
     match served {
         Ok((sandbox, network)) => Ok(LiveView {
+            beside: None,
             backend: ViewBackend::Sandbox(sandbox),
             network,
             base,
@@ -223,14 +255,6 @@ fn open_by(
             Err(error)
         }
     }
-}
-
-/// The lower directories over which a vault is shown, and what is mounted on them.
-fn borrowed(host: &Host, shown: PathBuf, key: LendKey) -> Result<(Vec<PathBuf>, Vec<Lent>)> {
-    let lending = host.lendings.prepare(key)?;
-    let lowers = [Some(shown), lending.skeleton, Some(host.skeleton()?)];
-    let lent = [host.lent.as_slice(), &lending.lent].concat();
-    Ok((lowers.into_iter().flatten().collect(), lent))
 }
 
 impl LiveView {

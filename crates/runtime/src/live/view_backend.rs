@@ -17,13 +17,6 @@ pub(crate) enum ViewBackend {
 }
 
 impl ViewBackend {
-    pub fn sandbox(&self) -> Result<Arc<Sandbox>> {
-        match self {
-            ViewBackend::Sandbox(sandbox) => Ok(sandbox.clone()),
-            ViewBackend::Mount(mount) => Err(mount.in_the_way()),
-        }
-    }
-
     pub fn is(&self, other: &Arc<Sandbox>) -> bool {
         matches!(self, ViewBackend::Sandbox(sandbox) if Arc::ptr_eq(sandbox, other))
     }

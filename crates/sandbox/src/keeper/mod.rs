@@ -26,7 +26,7 @@ use crate::standing::Standing;
 
 /// How long the keeper may take for one answer. It never accesses a served file system, so this
 /// passes only on a machine that does not schedule it.
-const ANSWER: Duration = Duration::from_secs(20);
+pub(crate) const ANSWER: Duration = Duration::from_secs(20);
 /// How long killed processes may take to disappear.
 const BURIAL: Duration = Duration::from_secs(10);
 
@@ -222,14 +222,37 @@ impl Keeper {
 
     /// Opens a sandbox. Its first process keeps `held` open as long as anything lives in it.
     pub fn open_sandbox(&self, plan: &SandboxPlan, held: Vec<OwnedFd>) -> Result<Sandbox> {
-        if held.len() > DESCRIPTORS_MAX - 2 {
-            let reason = format!("{} where {} fit", held.len(), DESCRIPTORS_MAX - 2);
+        self.open(plan, None, held)
+    }
+
+    /// Opens a sandbox whose `/` is `mount`, made by [`onhost::clone_mount`](crate::onhost::clone_mount). The plan has no
+    /// overlay.
+    pub fn open_sandbox_on(
+        &self,
+        mount: OwnedFd,
+        plan: &SandboxPlan,
+        held: Vec<OwnedFd>,
+    ) -> Result<Sandbox> {
+        self.open(plan, Some(mount), held)
+    }
+
+    fn open(
+        &self,
+        plan: &SandboxPlan,
+        mount: Option<OwnedFd>,
+        held: Vec<OwnedFd>,
+    ) -> Result<Sandbox> {
+        // Besides the plan, the socket and the mount.
+        const HELD_MAX: usize = DESCRIPTORS_MAX - 3;
+        if held.len() > HELD_MAX {
+            let reason = format!("{} where {HELD_MAX} fit", held.len());
             return Err(Error::Invalid {
                 what: "number of held descriptors",
                 reason,
             });
         }
         let request = KeeperRequest::OpenSandbox {
+            has_mount: mount.is_some(),
             network: plan.network,
             confinement: plan.confinement,
             memory: self.memory_held_by(),
@@ -238,13 +261,13 @@ impl Keeper {
         let plan = seal(plan)?;
         let (ours, theirs) = Link::pair()?;
         let mut descriptors = vec![plan.as_fd(), theirs.as_fd()];
-        descriptors.extend(held.iter().map(AsFd::as_fd));
+        descriptors.extend(mount.iter().chain(&held).map(AsFd::as_fd));
         let pidfd = match self.shared.ask(&request, &descriptors)? {
             (KeeperReply::Opening, mut fds) if fds.len() == 1 => fds.remove(0),
             _ => return Err(unexpected()),
         };
         // Our copies are closed now, so that only the sandbox holds these descriptors.
-        drop((theirs, held));
+        drop((theirs, mount, held));
         Sandbox::attach(ours, pidfd, confinement, self.shared.standing.clone())
     }
 

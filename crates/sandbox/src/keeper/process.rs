@@ -28,6 +28,7 @@ use crate::protocol::{
 use crate::rootfs::{attach, new_mount, new_overlay, open_mount_point, tmpfs};
 use crate::seccomp::Filter;
 use crate::share;
+use crate::shared_mount;
 use crate::sys::{self, Forked};
 
 /// How long a new keeper waits for the processes of the previous one to end.
@@ -63,6 +64,13 @@ pub fn keeper_main() -> ExitCode {
             ..
         } => {
             probe::answer(trial, &control);
+            return ExitCode::SUCCESS;
+        }
+        Boot {
+            duty: Duty::CloneMount { dir, confinement },
+            ..
+        } => {
+            shared_mount::answer(&dir, confinement, &control);
             return ExitCode::SUCCESS;
         }
         Boot {
@@ -250,12 +258,13 @@ impl<'a> Process<'a> {
                 Ok((KeeperReply::Spawned, None))
             }
             KeeperRequest::OpenSandbox {
+                has_mount,
                 network,
                 confinement,
                 memory,
             } => {
                 let flags = agent::namespaces(self.privilege, network, confinement);
-                let pidfd = self.open_sandbox(flags, memory, descriptors)?;
+                let pidfd = self.open_sandbox(flags, memory, has_mount, descriptors)?;
                 Ok((KeeperReply::Opening, Some(pidfd)))
             }
         }
@@ -288,11 +297,16 @@ impl<'a> Process<'a> {
         &self,
         flags: i32,
         memory: Mechanism,
+        has_mount: bool,
         descriptors: Vec<OwnedFd>,
     ) -> Result<OwnedFd, Fault> {
         let mut descriptors = descriptors.into_iter();
         let plan = descriptors.next().ok_or_else(incomplete)?;
         let control = Link::from(descriptors.next().ok_or_else(incomplete)?);
+        let mount = match has_mount {
+            true => Some(descriptors.next().ok_or_else(incomplete)?),
+            false => None,
+        };
         let held: Vec<OwnedFd> = descriptors.collect();
         // SAFETY: the keeper has one thread.
         match unsafe { sys::fork(flags) }.during(|| "make a sandbox's namespaces")? {
@@ -300,6 +314,7 @@ impl<'a> Process<'a> {
             Forked::Child => agent::live(agent::Birth {
                 plan,
                 control,
+                mount,
                 held,
                 privilege: self.privilege,
                 memory,

@@ -324,11 +324,11 @@ fn whole(dir: &Path, layer: &Path, binary: &Path) -> Result<String> {
     let server = std::thread::spawn(move || fuse::serve(device, owner));
     let plan = SandboxPlan {
         name: "doctor".into(),
-        overlay: OverlayPlan {
+        overlay: Some(OverlayPlan {
             lowers: vec![lens.path, dir.join("skeleton")],
             upper: layer.join("upper"),
             work: layer.join("work"),
-        },
+        }),
         scratch: dir.join("scratch"),
         lent,
         etc: host_etc("doctor"),

@@ -296,9 +296,10 @@ fn odd_paths_are_no_syntax() {
     }
     fs::write(odd.join("lower/here"), "here").expect("a file");
     let mut plan = world.plan();
-    plan.overlay.lowers[0] = odd.join("lower");
-    plan.overlay.upper = odd.join("upper");
-    plan.overlay.work = odd.join("work");
+    let overlay = plan.overlay.as_mut().expect("it has an overlay");
+    overlay.lowers[0] = odd.join("lower");
+    overlay.upper = odd.join("upper");
+    overlay.work = odd.join("work");
     let sandbox = world
         .keeper
         .open_sandbox(&plan, Vec::new())

@@ -92,7 +92,8 @@ fn probes_say_what_is_missing() {
 /// A plan over a file system that nobody serves.
 fn over(world: &World, path: &Path) -> SandboxPlan {
     let mut plan = world.plan_beside("silent");
-    plan.overlay.lowers.insert(0, path.to_owned());
+    let overlay = plan.overlay.as_mut().expect("it has an overlay");
+    overlay.lowers.insert(0, path.to_owned());
     plan
 }
 

@@ -353,7 +353,8 @@ fn many_sandboxes_at_once() {
                         outcome.complaint()
                     );
                 }
-                fs::read_to_string(plan.overlay.upper.join("log"))
+                let overlay = plan.overlay.expect("it has an overlay");
+                fs::read_to_string(overlay.upper.join("log"))
                     .expect("its log")
                     .len()
             })

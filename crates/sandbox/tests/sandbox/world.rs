@@ -82,7 +82,7 @@ impl World {
         };
         SandboxPlan {
             name: "testvault".into(),
-            overlay,
+            overlay: Some(overlay),
             scratch: self.path("scratch"),
             lent: host_lent(),
             etc: host_etc("testvault"),
@@ -96,7 +96,7 @@ impl World {
     /// A plan like [`World::plan`]'s, with a layer of its own.
     pub fn plan_beside(&self, name: &str) -> SandboxPlan {
         let mut plan = self.plan();
-        let overlay = &mut plan.overlay;
+        let overlay = plan.overlay.as_mut().expect("it has an overlay");
         for (path, kind) in [(&mut overlay.upper, "upper"), (&mut overlay.work, "work")] {
             *path = self.path(&format!("{kind}-{name}"));
             fs::create_dir(&*path).expect("a directory");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use avfs_fuse::{Caller, FileAttr, NewAttributes};
+use avfs_fuse::{FileAttr, NewAttributes};
 use avfs_vault::{Kind, Meta};
 use rustix::fs::{FileType, OFlags, Statx, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
@@ -109,7 +109,6 @@ impl View {
 
     pub fn set_attributes(
         &self,
-        caller: Caller,
         number: u64,
         handle: Option<&Handle>,
         new: &NewAttributes,
@@ -125,22 +124,16 @@ impl View {
             None => Data::Whole,
         };
         self.copy_up(number, data)?;
-        self.set_in_upper(caller, number, handle, new)?;
+        self.set_in_upper(number, handle, new)?;
         self.attr(number)
     }
 
-    fn set_in_upper(
-        &self,
-        caller: Caller,
-        number: u64,
-        handle: Option<&Handle>,
-        new: &NewAttributes,
-    ) -> Io<()> {
+    fn set_in_upper(&self, number: u64, handle: Option<&Handle>, new: &NewAttributes) -> Io<()> {
         let _looking = self.looking();
         let reach = self.reach(number)?;
         if let Some(size) = new.size {
             self.truncate(&reach, handle, size)?;
-            if caller.uid != 0 {
+            if new.kill_privileges {
                 clear_privileges(&reach)?;
             }
         }

@@ -308,6 +308,7 @@ impl View {
 
     pub fn remove_directory(&self, parent: u64, name: &[u8]) -> Io<()> {
         let _changing = self.changing();
+        self.check_not_point(parent, name)?;
         let found = self.find(parent, name)?.ok_or(Errno::NOENT)?;
         let inner = self.place_of(parent, name, &found)?;
         if !self.is_empty(&inner)? {

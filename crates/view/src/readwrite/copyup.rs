@@ -157,6 +157,9 @@ impl View {
         };
         while let Some((number, name, origin)) = missing.pop() {
             self.copy_directory(&directory, &name.name, &origin)?;
+            if self.is_point(&origin)? {
+                self.listed_now(name.parent, &directory)?;
+            }
             directory = self.directory(number)?;
         }
         Ok(directory)

@@ -73,16 +73,10 @@ impl Filesystem for ViewFilesystem {
         self.ask(|view| view.attr(node))
     }
 
-    fn setattr(
-        &self,
-        caller: Caller,
-        node: u64,
-        handle: Option<FileHandle>,
-        new: &NewAttributes,
-    ) -> Io<FileAttr> {
+    fn setattr(&self, node: u64, handle: Option<FileHandle>, new: &NewAttributes) -> Io<FileAttr> {
         self.change(|view| {
             let handle = handle.and_then(|handle| view.file_handle(handle).ok());
-            view.set_attributes(caller, node, handle.as_deref(), new)
+            view.set_attributes(node, handle.as_deref(), new)
         })
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod host;
 mod links;
 mod listing;
 mod nodes;
+mod points;
 mod rename;
 mod room;
 mod view;
@@ -29,6 +30,7 @@ use crate::scanner::raise_descriptor_limit;
 use crate::{Error, Owner, Result};
 use filesystem::ViewFilesystem;
 pub use gate::Quiet;
+pub use points::MountPoints;
 use view::View;
 
 /// Without atomic O_TRUNC: the kernel would notice only afterwards that the file is a running program.
@@ -97,6 +99,8 @@ pub struct ReadWritePlan {
     pub owners: Owners,
     pub access: Access,
     pub room: Room,
+    /// Shown when [`ReadWrite::show_mount_points`] is called.
+    pub mount_points: MountPoints,
 }
 
 /// A root and its layer, served on a FUSE descriptor.
@@ -140,6 +144,11 @@ impl ReadWrite {
         self.session.is_alive()
     }
 
+    /// Has the directories on which a sandbox mounts, from now on. No listing has them.
+    pub fn show_mount_points(&self) {
+        self.view.show_points();
+    }
+
     /// How many nodes the kernel holds now.
     pub fn nodes(&self) -> usize {
         self.view.nodes()
@@ -161,6 +170,10 @@ fn settings(view: &View) -> Settings {
     let mut settings = SETTINGS;
     if view.is_fixed() {
         settings.features |= Features::NO_OPEN | Features::NO_OPENDIR;
+    }
+    if view.owners == Owners::Each {
+        // A sandbox of root's has another user.
+        settings.features |= Features::ALLOW_IDMAP;
     }
     settings
 }

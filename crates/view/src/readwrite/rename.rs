@@ -30,6 +30,8 @@ impl View {
             self.leaf_in_upper(&new)?;
         }
         let _changing = self.changing();
+        self.check_not_point(old.parent, &old.name)?;
+        self.check_not_point(new.parent, &new.name)?;
         let source = self.find(old.parent, &old.name)?.ok_or(Errno::NOENT)?;
         let target = self.find(new.parent, &new.name)?;
         match &target {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use avfs_fuse::Notifier;
-use avfs_vault::{Entry, Kind, Root, Trees, VaultPath};
+use avfs_vault::{Entry, Kind, Root, RootId, Trees, VaultPath};
 use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
@@ -14,6 +14,7 @@ use super::files::Handles;
 use super::gate::Gate;
 use super::host::{self, Io, Marks, Reach};
 use super::nodes::{Body, Found, Key, Name, Origin, TOP, Table};
+use super::points::Points;
 use super::{Access, Owners, ReadWritePlan, Room};
 use crate::{Owner, Result};
 
@@ -22,6 +23,7 @@ const DIRECTORIES_MAX: usize = 256;
 
 pub struct View {
     pub trees: Trees,
+    pub base: RootId,
     pub root: Arc<Root>,
     pub upper: Option<Arc<OwnedFd>>,
     pub marks: Marks,
@@ -29,6 +31,7 @@ pub struct View {
     pub owner: Owner,
     pub owners: Owners,
     pub access: Access,
+    pub points: Points,
     pub gate: Gate,
     pub handles: Handles,
     pub room: Mutex<Room>,
@@ -51,14 +54,9 @@ pub struct MergedDirectory {
 impl View {
     pub fn new(plan: ReadWritePlan) -> Result<View> {
         let root = plan.trees.root(plan.base)?;
-        let origin = Origin {
-            path: VaultPath::root(),
-            tree: root.tree(),
-            meta: root.top.meta.clone(),
-        };
         let top = Body::Directory {
             in_upper: plan.upper.is_some(),
-            origin: Some(Arc::new(origin)),
+            origin: Some(Arc::new(origin_at_top(&root))),
         };
         let access = match plan.upper {
             Some(_) => plan.access,
@@ -66,6 +64,7 @@ impl View {
         };
         Ok(View {
             trees: plan.trees,
+            base: plan.base,
             root,
             upper: plan.upper.map(Arc::new),
             marks: Marks::new(plan.marks),
@@ -73,6 +72,7 @@ impl View {
             owner: plan.owner,
             owners: plan.owners,
             access,
+            points: Points::new(&plan.mount_points),
             gate: Gate::default(),
             handles: Handles::default(),
             room: Mutex::new(plan.room),
@@ -220,9 +220,11 @@ impl View {
         }
     }
 
-    /// The base's entry of this name.
+    /// The base's entry of this name, or a mount point.
     pub fn stored_child(&self, origin: &Origin, name: &[u8]) -> Io<Option<Entry>> {
-        self.trees.child(origin.tree, name).map_err(|_| Errno::IO)
+        let stored = self.trees.child(origin.tree, name);
+        let stored = stored.map_err(|_| Errno::IO)?;
+        Ok(stored.or_else(|| self.points.entry(origin, name)))
     }
 
     /// Whether the base would show through if the upper had nothing of this name.
@@ -304,22 +306,12 @@ impl View {
             _ => VaultPath::parse(redirect),
         };
         let path = path.map_err(|_| Errno::IO)?;
-        let mut entry = self.root.top.clone();
+        let mut origin = origin_at_top(&self.root);
         for name in path.components() {
-            let Kind::Directory { tree, .. } = entry.kind else {
-                return Err(Errno::IO);
-            };
-            let child = self.trees.child(tree, name).map_err(|_| Errno::IO)?;
-            entry = child.ok_or(Errno::IO)?;
+            let entry = self.stored_child(&origin, name)?.ok_or(Errno::IO)?;
+            origin = origin_below(&origin, name, entry).map_err(|_| Errno::IO)?;
         }
-        match entry.kind {
-            Kind::Directory { tree, .. } => Ok(Arc::new(Origin {
-                path,
-                tree,
-                meta: entry.meta,
-            })),
-            _ => Err(Errno::IO),
-        }
+        Ok(Arc::new(origin))
     }
 
     fn found_in_base(&self, origin: &Origin, name: &[u8], entry: Entry) -> Io<Found> {
@@ -344,6 +336,14 @@ impl View {
             body: Body::Stored { entry, links },
             stat: None,
         })
+    }
+}
+
+fn origin_at_top(root: &Root) -> Origin {
+    Origin {
+        path: VaultPath::root(),
+        tree: root.tree(),
+        meta: root.top.meta.clone(),
     }
 }
 

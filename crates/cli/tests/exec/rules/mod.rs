@@ -3,6 +3,7 @@
 mod always;
 mod approvals;
 mod class;
+mod dry_runs;
 mod files;
 mod guesses;
 mod jobs;

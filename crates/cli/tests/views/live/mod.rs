@@ -1,7 +1,9 @@
 //! Vaults while something is at work in them, through the real binary, as every user this test can be.
 
+mod beside;
 mod commits;
 mod documents;
+mod editor;
 mod mount_options;
 mod mounts;
 mod mounts_lost;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use avfs_sandbox::OverlayPlan;
 use avfs_sandbox::onhost::{Audience, InUse, MountAccess};
+use avfs_sandbox::{Confinement, OverlayPlan};
 use avfs_vault::{Quota, RootId, Vault, VaultName};
 use avfs_view::{
-    Access, HashCache, Layer, LensRoot, Owners, Quiet, ReadWrite, ReadWritePlan, Room,
+    Access, HashCache, Layer, LensRoot, MountPoints, Owners, Quiet, ReadWrite, ReadWritePlan, Room,
 };
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -33,6 +33,8 @@ pub(crate) struct HostMount {
     pub autocommit: Option<Duration>,
     /// The kernel's number of the mount: something else may come to lie at the same place.
     id: u64,
+    /// The number of its file system, which all its clones have, and nothing else.
+    device: u64,
     served: Served,
     noted: Noted,
 }
@@ -74,7 +76,35 @@ impl HostMount {
     /// Its top, as a mere path. It must not be kept: a mount that is held cannot be unmounted.
     pub fn top(&self) -> Result<OwnedFd> {
         let opened = open_top(&self.dir);
-        opened.map_err(|errno| Error::io(self.dir.display().to_string())(errno.into()))
+        let opened =
+            opened.map_err(|errno| Error::io(self.dir.display().to_string())(errno.into()))?;
+        self.check_is_of_it(&opened)?;
+        Ok(opened)
+    }
+
+    /// A clone of it for a sandbox, which then has the mount points that the sandbox needs.
+    pub fn share(&self, runtime: &Runtime, confinement: Confinement) -> Result<OwnedFd> {
+        let Served::Fuse(served) = &self.served else {
+            return Err(Error::MountedBesideCommands {
+                vault: self.vault.to_string(),
+                dir: self.dir.clone(),
+            });
+        };
+        served.show_mount_points();
+        let binary = &runtime.inner.config.binary;
+        let clone = onhost::clone_mount(binary, &self.dir, confinement)?;
+        self.check_is_of_it(&clone)?;
+        Ok(clone)
+    }
+
+    /// Whether this is the mount's: somebody may have unmounted it, and what lies below is not for commands.
+    fn check_is_of_it(&self, top: &OwnedFd) -> Result<()> {
+        match rustix::fs::fstat(top) {
+            Ok(found) if found.st_dev == self.device => Ok(()),
+            _ => Err(Error::NotMounted {
+                what: self.dir.display().to_string(),
+            }),
+        }
     }
 
     /// Holds all writers for as long as the guard lives, where that is possible.
@@ -171,7 +201,7 @@ fn open_by(
     let layer = layer_on_host(runtime, &engine, vault)?;
     let noted = registry::note(&inner.config.home, showing.dir)?;
     match serve(runtime, &engine, vault, showing, &layer) {
-        Ok((id, served, lens, shown)) => {
+        Ok(((id, device), served, lens, shown)) => {
             let base = ViewBase {
                 root: vault.head,
                 lens,
@@ -179,6 +209,7 @@ fn open_by(
                 _hold: hold,
             };
             let mount = HostMount {
+                device,
                 vault: vault.name.clone(),
                 dir: showing.dir.to_owned(),
                 autocommit: showing.autocommit,
@@ -187,6 +218,7 @@ fn open_by(
                 noted,
             };
             Ok(LiveView {
+                beside: None,
                 backend: ViewBackend::Mount(mount),
                 network: None,
                 base: Arc::new(base),
@@ -210,7 +242,8 @@ fn open_by(
     }
 }
 
-type Shown = (u64, Served, Option<LensRoot>, PathBuf);
+/// Numbers of the mount and its file system, who serves it, and what it stands on.
+type Shown = ((u64, u64), Served, Option<LensRoot>, PathBuf);
 
 fn serve(
     runtime: &Runtime,
@@ -230,7 +263,7 @@ fn serve(
                 work: layer.work_path(),
             })?;
             onhost::attach(&mount, dir)?;
-            (mount_id(dir)?, Served::Overlay, lens, lower)
+            (numbers(dir)?, Served::Overlay, lens, lower)
         }
         MountDriver::Fuse => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -240,13 +273,21 @@ fn serve(
                 upper: Some(upper),
                 unfinished_prefix: layer.token().unwrap_or_default().into(),
                 room: room(runtime, vault)?,
+                mount_points: runtime.inner.host.mount_points_of_views(),
                 ..plan(runtime, engine, vault.head)
             };
             let device = onhost::mount_fuse(dir, MountAccess::ReadWrite, showing.audience)?;
             let served = ReadWrite::serve(device, plan)?;
-            (mount_id(dir)?, Served::Fuse(served), None, dir.to_owned())
+            (numbers(dir)?, Served::Fuse(served), None, dir.to_owned())
         }
     })
+}
+
+/// The kernel's numbers of the mount at `dir` and of its file system.
+fn numbers(dir: &Path) -> Result<(u64, u64)> {
+    let failed = |errno: Errno| Error::io(dir.display().to_string())(errno.into());
+    let found = rustix::fs::stat(dir).map_err(failed)?;
+    Ok((mount_id(dir)?, found.st_dev))
 }
 
 pub(super) fn mount_id(dir: &Path) -> Result<u64> {
@@ -271,6 +312,7 @@ pub(super) fn plan(runtime: &Runtime, engine: &Engine, base: RootId) -> ReadWrit
         },
         access: Access::ReadWrite,
         room: Room::default(),
+        mount_points: MountPoints::default(),
     }
 }
 

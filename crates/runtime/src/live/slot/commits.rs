@@ -33,6 +33,8 @@ pub(crate) struct SessionOutcome {
     pub skipped: Vec<Skipped>,
     /// Other execs whose changes may be among these.
     pub shared_with: Vec<ExecId>,
+    /// Whether changes of host programs, through a mount, may be among these.
+    pub with_mount: bool,
     /// The checkpoint that holds what the quota kept out of the vault.
     pub aside: Option<CheckpointName>,
 }
@@ -46,6 +48,7 @@ impl SessionOutcome {
             version: None,
             skipped: Vec::new(),
             shared_with: Vec::new(),
+            with_mount: false,
             aside: None,
         }
     }
@@ -120,10 +123,15 @@ impl Slot {
         state.used = Instant::now();
         // Whoever watched the command may know of the sandbox's end before it shows.
         let known = version.cause == Cause::Interrupted;
-        let lost = state
-            .live
-            .as_ref()
-            .is_some_and(|live| known || !live.is_alive());
+        let mut lost = false;
+        if let Some(live) = &mut state.live {
+            let is_dead = known || !live.sandbox().is_ok_and(|sandbox| sandbox.is_alive());
+            match live.backend.is_mount() {
+                // The mount goes on without it.
+                true => drop(live.beside.take_if(|_| is_dead)),
+                false => lost = known || !live.is_alive(),
+            }
+        }
         let committed = if lost {
             self.salvage(runtime, &mut state, Some(version))
         } else {
@@ -134,7 +142,7 @@ impl Slot {
             // The next command wants the vault's own /tmp.
             state.close()?;
         }
-        if state.running.is_empty() && state.has_grown() {
+        if !state.is_in_use() && state.has_grown() {
             let live = state.live.as_mut().expect("it has grown");
             live.commits_grown += 1;
             if live.commits_grown > ROTATE_COMMITS {
@@ -153,6 +161,7 @@ impl Slot {
             version,
             skipped,
             shared_with,
+            with_mount: left.with_mount,
             aside,
         })
     }
@@ -291,7 +300,7 @@ pub(crate) fn is_without_keeper<T>(outcome: &Result<T>, engine: &Engine) -> bool
 
 /// A commit in the middle of somebody's work, because somebody else looks.
 fn partial_version(state: &State) -> NewVersion {
-    if state.mount().is_some() {
+    if state.mount().is_some() && state.running.is_empty() {
         return commit_version(Principal::SYSTEM, json!({ "partial": true }));
     }
     NewVersion {

@@ -65,7 +65,6 @@ impl Slot {
         shape: Shape,
     ) -> Result<ExecSession> {
         let mut state = self.ready(runtime)?;
-        state.check_free_for_commands()?;
         self.make_way(runtime, &mut state, shape)?;
         self.join(runtime, state, exec, shape, Sharing::Shared)
     }
@@ -80,7 +79,7 @@ impl Slot {
         admit: impl FnOnce() -> Result<RootId>,
     ) -> Result<ExecSession> {
         let mut state = self.without_commands(runtime, None)?;
-        state.check_free_for_commands()?;
+        state.check_free_for_one()?;
         self.bury(runtime, &mut state)?;
         self.save(runtime, &mut state)?;
         let root = admit()?;
@@ -150,6 +149,7 @@ impl Slot {
             other.beside.insert(exec);
         }
         let running = RunningExec {
+            with_mount: state.mount().is_some(),
             before,
             beside,
             sharing,
@@ -176,7 +176,8 @@ impl Slot {
     fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
         self.check_shared(runtime, state)?;
         self.bury(runtime, state)?;
-        let other = state.live.as_ref().is_some_and(|live| live.shape != shape);
+        let other = state.live.as_ref().and_then(LiveView::shape_of_commands);
+        let other = other.is_some_and(|other| other != shape);
         if other && !state.running.is_empty() {
             let vault = runtime.inner.vaults.by_id(self.vault)?;
             return Err(Error::OtherShape {
@@ -184,11 +185,15 @@ impl Slot {
                 running: state.running.len(),
             });
         }
-        if other {
+        if state.mount().is_some() {
+            let vault = runtime.inner.vaults.by_id(self.vault)?;
+            let live = state.live.as_mut().expect("it is mounted");
+            live.open_beside(runtime, &vault, shape)?;
+        } else if other {
             self.save(runtime, state)?;
             state.rest()?;
         }
-        if !state.running.is_empty() {
+        if state.is_in_use() {
             match self.commit_partly(runtime, state) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
@@ -204,7 +209,12 @@ impl Slot {
         let shape = state.running.get(&exec).ok_or_else(gone)?.shape;
         // It may still be dying.
         let is_lost = |live: &LiveView| !live.is_alive() || live.backend.is(lost);
-        if state.live.as_ref().is_some_and(is_lost) {
+        if state.mount().is_some() {
+            let vault = runtime.inner.vaults.by_id(self.vault)?;
+            let live = state.live.as_mut().expect("it is mounted");
+            live.beside.take_if(|it| Arc::ptr_eq(&it.sandbox, lost));
+            live.open_beside(runtime, &vault, shape)?;
+        } else if state.live.as_ref().is_some_and(is_lost) {
             self.salvage(runtime, &mut state, None)?;
         }
         if state.live.is_none() {
@@ -212,7 +222,7 @@ impl Slot {
         }
         let live = state.live.as_mut().ok_or_else(gone)?;
         live.unsaved = true;
-        if live.shape != shape {
+        if live.shape_of_commands() != Some(shape) {
             return Err(gone());
         }
         live.inside()

@@ -44,11 +44,11 @@ impl State {
         }
     }
 
-    /// Refuses commands, whose sandbox would be a second writable view.
-    pub(super) fn check_free_for_commands(&self) -> Result<()> {
+    /// Refuses a command that must have the vault to itself.
+    pub(super) fn check_free_for_one(&self) -> Result<()> {
         match self.mount() {
             None => Ok(()),
-            Some(mount) => Err(Error::MountedBesideCommands {
+            Some(mount) => Err(Error::MountedNotAlone {
                 vault: mount.vault.to_string(),
                 dir: mount.dir.clone(),
             }),
@@ -78,6 +78,7 @@ impl Slot {
         };
         self.recover(runtime, &mut state);
         let stop = || runtime.is_over() || self.halts.any();
+        let has_commands = !state.running.is_empty();
         let Some(live) = &mut state.live else {
             return Ok(state);
         };
@@ -88,7 +89,9 @@ impl Slot {
             return Ok(state);
         };
         let kept = live.engine.keeper.is_alive();
-        if !mount.is_alive() {
+        if !mount.is_alive() && has_commands {
+            // Commands beside it have a clone of it, and end first.
+        } else if !mount.is_alive() {
             self.finish_mount(runtime, &mut state, last_version(Principal::SYSTEM), &stop)?;
         } else if !kept && live.base.lens.is_some() {
             // What it stands on is shown no more.
@@ -96,6 +99,7 @@ impl Slot {
             self.finish_mount(runtime, &mut state, version, &stop)?;
         } else if !kept {
             live.engine = runtime.engine()?;
+            live.close_dead_beside();
         }
         Ok(state)
     }
@@ -139,7 +143,7 @@ impl Slot {
 
     /// Takes the mount away. Without force, what cannot be committed keeps it.
     pub fn unmount(&self, runtime: &Session, in_use: InUse) -> Result<Unmounted> {
-        let mut state = self.ready(runtime)?;
+        let state = self.ready(runtime)?;
         let Some(mount) = state.mount() else {
             let vault = runtime.inner.vaults.by_id(self.vault)?;
             return Err(Error::NotMounted {
@@ -147,6 +151,8 @@ impl Slot {
             });
         };
         let (vault, dir) = (mount.vault.clone(), mount.dir.clone());
+        let ended_by = (in_use == InUse::Detach).then_some(runtime);
+        let mut state = self.without_commands_in(runtime, state, ended_by)?;
         let before = runtime.inner.vaults.by_id(self.vault)?.version;
         if in_use == InUse::Refuse {
             let by = runtime.principal();
@@ -201,11 +207,13 @@ impl Slot {
         self.mounted.store(false, Ordering::Relaxed);
         let live = state.live.take().expect("only called when there is a view");
         let LiveView {
+            beside,
             backend,
             mut layer,
             mut cache,
             ..
         } = live;
+        drop(beside);
         if let ViewBackend::Mount(mount) = backend {
             mount.end();
         }

@@ -105,7 +105,7 @@ impl Slot {
     ) -> Result<(T, Option<Stillness>)> {
         let mut state = self.lock();
         let sandbox = match &state.live {
-            Some(live) if !state.running.is_empty() => live.backend.sandbox()?,
+            Some(live) if !state.running.is_empty() => live.sandbox()?,
             _ => {
                 drop(state);
                 return Ok((self.current(runtime, look)?, None));

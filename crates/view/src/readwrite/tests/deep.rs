@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use super::support::{PREFIX, marks, me, time};
 use crate::readwrite::nodes::{Name, TOP};
 use crate::readwrite::view::View;
-use crate::readwrite::{Access, Owners, ReadWritePlan, Room};
+use crate::readwrite::{Access, MountPoints, Owners, ReadWritePlan, Room};
 
 /// Names of one letter: a path may have 4,095 bytes.
 const DEPTH: usize = 1_500;
@@ -46,6 +46,7 @@ fn copy_up_and_open() {
         owners: Owners::One,
         access: Access::ReadWrite,
         room: Room::default(),
+        mount_points: MountPoints::default(),
     };
     let view = View::new(plan).unwrap();
     let (mut number, mut numbers) = (TOP, Vec::new());

@@ -9,6 +9,7 @@ mod many;
 mod model;
 mod nameless;
 mod names;
+mod points;
 mod space;
 mod support;
 mod whole;

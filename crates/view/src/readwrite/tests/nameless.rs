@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::support::{PREFIX, Scene, Wishes, me};
 use crate::readwrite::view::View;
-use crate::readwrite::{Access, Owners, ReadWritePlan, Room};
+use crate::readwrite::{Access, MountPoints, Owners, ReadWritePlan, Room};
 use crate::scan::MarkNames;
 
 fn nameless(directory: &Path, mode: u32, more_flags: i32) -> std::io::Result<File> {
@@ -142,6 +142,7 @@ fn an_upper_that_cannot_have_any_is_refused_with_the_reason() {
         owners: Owners::One,
         access: Access::ReadWrite,
         room: Room::default(),
+        mount_points: MountPoints::default(),
     };
     let refused = View::new(plan).unwrap().check_upper().unwrap_err();
     assert!(refused.to_string().contains("O_TMPFILE"), "{refused}");

@@ -12,7 +12,7 @@ use avfs_store::Store;
 use avfs_vault::{Entry, Kind, Meta, RootId, Time, Trees, VaultPath};
 use rustix::fs::{Mode, OFlags};
 
-use crate::readwrite::{Access, Owners, ReadWrite, ReadWritePlan, Room};
+use crate::readwrite::{Access, MountPoints, Owners, ReadWrite, ReadWritePlan, Room};
 use crate::scan::MarkNames;
 use crate::scanner::{Scanner, in_a_thread};
 use crate::{Allowance, CommitInput, Committed, HashCache, Owner, Writers, commit};
@@ -36,6 +36,7 @@ pub struct Wishes {
     pub owner: Owner,
     pub owners: Owners,
     pub room: Room,
+    pub mount_points: MountPoints,
     pub with_upper: bool,
 }
 
@@ -46,6 +47,7 @@ impl Default for Wishes {
             owner: me(),
             owners: Owners::One,
             room: Room::default(),
+            mount_points: MountPoints::default(),
             with_upper: true,
         }
     }
@@ -247,6 +249,7 @@ pub fn serve(trees: &Trees, base: RootId, upper: &Path, top: &Path, wishes: Wish
         owners: wishes.owners,
         access: wishes.access,
         room: wishes.room,
+        mount_points: wishes.mount_points,
     };
     ReadWrite::serve(mount(top), plan).unwrap()
 }

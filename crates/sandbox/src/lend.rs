@@ -1,11 +1,12 @@
 //! What every sandbox gets from the host: system directories, and a generated `/etc`.
 
 use std::fs;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::confine;
-use crate::error::{During, Error, Result};
+use crate::error::{During, Error, Fault, Result};
 use crate::plan::{EtcContent, EtcFile, INNER_UID, Lent, Privilege, SANDBOX_UID};
 
 /// Directories with the host's programs and libraries.
@@ -27,6 +28,21 @@ pub fn host_lent() -> Vec<Lent> {
             })
         })
         .collect()
+}
+
+/// Refuses what has taken the place of a directory since it was looked at.
+pub(crate) fn check_identity(tree: BorrowedFd<'_>, lent: &Lent) -> std::result::Result<(), Fault> {
+    let Some(identity) = lent.identity else {
+        return Ok(());
+    };
+    let stat = rustix::fs::fstat(tree).during(|| format!("look at {:?}", lent.host))?;
+    if (stat.st_dev, stat.st_ino) != (identity.device, identity.inode) {
+        return Err(Fault {
+            what: format!("lend {:?}, where something else is now", lent.host),
+            errno: libc::ESTALE,
+        });
+    }
+    Ok(())
 }
 
 /// Makes the directory of empty mount points that is the lowest layer of every view.

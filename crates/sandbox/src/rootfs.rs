@@ -20,10 +20,11 @@ use rustix::mount::{
 };
 
 use crate::error::{During, Fault};
+use crate::lend::check_identity;
 use crate::limits::Mechanism;
 use crate::mover::STAGING_IN;
 use crate::plan::{
-    EtcContent, EtcFile, INNER_UID, Lent, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
+    EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
 use crate::sys::{self, MountChange};
 
@@ -100,21 +101,6 @@ pub(crate) fn enter(
         queues,
         hidden,
     })
-}
-
-/// Refuses what has taken the place of a directory since it was looked at.
-fn check_identity(tree: BorrowedFd<'_>, lent: &Lent) -> Result<(), Fault> {
-    let Some(identity) = lent.identity else {
-        return Ok(());
-    };
-    let stat = rustix::fs::fstat(tree).during(|| format!("look at {:?}", lent.host))?;
-    if (stat.st_dev, stat.st_ino) != (identity.device, identity.inode) {
-        return Err(Fault {
-            what: format!("lend {:?}, where something else is now", lent.host),
-            errno: libc::ESTALE,
-        });
-    }
-    Ok(())
 }
 
 /// File systems of a sandbox that its commands do not reach.

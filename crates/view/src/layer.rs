@@ -327,12 +327,7 @@ impl Layer {
     pub fn make_shown(&self) -> Result<PathBuf> {
         let path = self.path.join(SHOWN);
         // Of the sandbox before it: a mount has one after the other in its layer.
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(at(&path)(error));
-            }
-            _ => {}
-        }
+        let _ = std::fs::remove_dir_all(&path);
         make_directory(&path, 0o755).map_err(at(&path))?;
         Ok(path)
     }

@@ -145,10 +145,12 @@ fn overlayfs_cannot_be_shared_and_says_what_can() {
 #[test]
 fn a_mount_has_no_lent_directories_and_a_command_is_told_so() {
     for scene in shared_scenes() {
-        // Root's own home is closed to others, and so is lent to none.
+        // As root it is not below `/tmp`, so that it needs a mount point in the vault.
         let own = scene.home.is_root().then(|| {
-            let own = tempfile::Builder::new().prefix("avfs-lent-");
-            own.tempdir_in("/srv").unwrap()
+            let own = tempfile::Builder::new()
+                .prefix("avfs-lent-")
+                .tempdir_in("/srv");
+            own.unwrap()
         });
         let above = own
             .as_ref()

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// An unused uid.
-const ORDINARY_UID: u32 = 54_321;
+pub(crate) const ORDINARY_UID: u32 = 54_321;
 /// `daemon`, a user of every distribution that runs nothing.
 const NAMED_UID: u32 = 1;
 

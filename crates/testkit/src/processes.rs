@@ -1,5 +1,6 @@
 //! Inspecting processes, and waiting for conditions.
 
+use crate::home::ORDINARY_UID;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +48,7 @@ pub fn process_ends(pid: u32, limit: Duration) -> bool {
     })
 }
 
-/// Processes whose command line contains `marker`, except this one.
+/// Processes whose command line contains `marker`, except this one, and those of other users who run the same tests.
 pub fn leftover_processes(marker: &str) -> Vec<u32> {
     holding("cmdline", marker)
 }
@@ -55,6 +56,21 @@ pub fn leftover_processes(marker: &str) -> Vec<u32> {
 /// Processes with this variable in their environment.
 pub(crate) fn with_environment(variable: &str) -> Vec<u32> {
     holding("environ", variable)
+}
+
+/// Whether a process was started by tests of this user: root's may also be those of a sandbox, and of the user that root's
+/// tests act as.
+fn is_ours(pid: u32) -> bool {
+    /// From here on, no uid is a person's.
+    const NOBODYS: u32 = 100_000;
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let uid = line.and_then(|line| line.split_whitespace().next()?.parse::<u32>().ok());
+    let own = rustix::process::geteuid().as_raw();
+    uid.is_some_and(|uid| match own {
+        0 => [0, ORDINARY_UID].contains(&uid) || uid >= NOBODYS,
+        own => uid == own,
+    })
 }
 
 fn holding(file: &str, marker: &str) -> Vec<u32> {
@@ -65,7 +81,7 @@ fn holding(file: &str, marker: &str) -> Vec<u32> {
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| *pid != own)
+        .filter(|pid| *pid != own && is_ours(*pid))
         .filter(|pid| {
             let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
             bytes

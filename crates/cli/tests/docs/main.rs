@@ -64,7 +64,8 @@ const NO_EXAMPLES: [&str; 2] = ["ARCHITECTURE.md", "CHANGELOG.md"];
 
 /// Runs a page as every user, and fails with all that is wrong with it.
 fn hold(name: &str, text: &str) {
-    let steps = page::steps(text).unwrap_or_else(|why| panic!("{name}:{why}"));
+    let text = with_free_ports(text);
+    let steps = page::steps(&text).unwrap_or_else(|why| panic!("{name}:{why}"));
     if steps.is_empty() {
         return;
     }
@@ -74,6 +75,19 @@ fn hold(name: &str, text: &str) {
             panic!("as {}: {name}:{why}", home.user());
         }
     }
+}
+
+/// A page whose servers listen on ports that nobody has: other users run the same page at the same time. The ports of examples
+/// that are run begin with 170.
+fn with_free_ports(text: &str) -> String {
+    const BEGIN: &str = "127.0.0.1:170";
+    let mut text = text.to_owned();
+    while let Some(at) = text.find(BEGIN) {
+        let shown = text[at..at + BEGIN.len() + 2].to_owned();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        text = text.replace(&shown, &free.local_addr().unwrap().to_string());
+    }
+    text
 }
 
 /// The first step that does not do what it says is an error.

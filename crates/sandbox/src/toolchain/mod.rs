@@ -15,11 +15,11 @@ pub use shim::{SHIM_ROLE, tool_main};
 pub use survey::{Survey, survey};
 
 /// Below `/etc` of a sandbox: the directory of shims, and the program that they run.
-pub const SHIMS: &str = "agentvfs/bin";
+pub const SHIMS: &str = "agentvfs-tools/bin";
 /// The file in the directory of shims that says where versions are. Its name is no program's.
 pub const CATALOGUE: &str = ".catalogue";
 /// The program of the shims, below `/etc`.
-pub const SHIM_PROGRAM: &str = "agentvfs/program";
+pub const SHIM_PROGRAM: &str = "agentvfs-tools/program";
 
 /// Where a host has programs that no version manager manages.
 pub const SYSTEM_BINS: [&str; 6] = [
